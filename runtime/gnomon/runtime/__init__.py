@@ -1,0 +1,1 @@
+"""The engine: scheduler, workers and client of a distributed task runtime."""
