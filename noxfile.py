@@ -1,0 +1,86 @@
+"""The project's chores, each in an environment of its own: ``nox`` runs lint, types and both test builds."""
+
+from __future__ import annotations
+
+import os
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+SOURCES = ("runtime", "profiler", "reports", "tests", "asv_benchmarks", "noxfile.py", "setup.py")
+
+
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group."""
+    return list(nox.project.dependency_groups(PROJECT, name))
+
+
+def install_project(session: nox.Session, build: str) -> dict[str, str]:
+    """Install the project compiled or pure; return the environment that insists on that build."""
+    env = {"GNOMON_PURE": "1"} if build == "pure" else {"GNOMON_REQUIRE_COMPILED": "1"}
+    session.install(".[dask,compression]", env=env)
+    return env
+
+
+@nox.session
+@nox.parametrize("build", ["compiled", "pure"])
+def tests(session: nox.Session, build: str) -> None:
+    """The whole test suite against the installed package, compiled and interpreted."""
+    env = install_project(session, build)
+    session.install(*group("test"))
+    session.run("pytest", *session.posargs, env=env)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, names, imports, formatting, spelling."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", *SOURCES)
+    session.run("ruff", "format", "--check", *SOURCES)
+    session.run("codespell", *SOURCES, "README.md", "CHANGELOG.md", "docs")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict types of all three packages."""
+    session.install(*group("types"), *PROJECT["project"]["dependencies"])
+    session.run("mypy", "-p", "gnomon.runtime", "-p", "gnomon.profiler", "-p", "gnomon.reports")
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The demo on a local cluster; writes a report."""
+    install_project(session, "compiled")
+    session.run("gnomon", "demo", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Each benchmark once, quickly, in this environment."""
+    install_project(session, "compiled")
+    session.install("asv", "numpy")
+    with session.chdir("asv_benchmarks"):
+        session.run("asv", "machine", "--yes")
+        session.run("asv", "run", "--quick", "--show-stderr", "--python=same", *session.posargs)
+
+
+@nox.session(name="bench-compare")
+def bench_compare(session: nox.Session) -> None:
+    """Benchmarks of HEAD against a base: ``nox -s bench-compare -- BASE [HEAD]``."""
+    session.install("asv", "virtualenv")
+    base, *rest = session.posargs or ["main~1"]
+    with session.chdir("asv_benchmarks"):
+        session.run("asv", "machine", "--yes")
+        session.run("asv", "continuous", "--interleave-rounds", "--factor", "1.1", base, *(rest or ["HEAD"]))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Check that every link between the documents leads somewhere and that generated diagrams are current."""
+    env = install_project(session, "pure")
+    session.install(*group("test"))
+    session.run("pytest", "tests/architecture", env={**os.environ, **env})
