@@ -123,7 +123,9 @@ def test_nothing_is_left_when_the_users_process_ends(sent, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environment = dict(os.environ, TMPDIR=str(tmp_path))
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     family = psutil.Process(process.pid).children(recursive=True)

@@ -50,7 +50,9 @@ def use_chosen_build(package: str, path: Sequence[str]) -> None:
         for pxd in Path(path[0]).glob("*.pxd"):
             spec = PathFinder.find_spec(f"{package}.{pxd.stem}", path)
             if spec is None or isinstance(spec.loader, SourceFileLoader):
-                raise ImportError(f"{package}.{pxd.stem} is not compiled; install with a C compiler, or unset GNOMON_REQUIRE_COMPILED")
+                raise ImportError(
+                    f"{package}.{pxd.stem} is not compiled; install with a C compiler, or unset GNOMON_REQUIRE_COMPILED"
+                )
 
 
 def is_compiled(module: ModuleType) -> bool:

@@ -149,7 +149,9 @@ def _build(row: Any) -> Message:
         length = len(fields[group[0]])
         for i in group:
             if len(fields[i]) != length and (fields[i] or not schema.checks[i].optional):
-                raise MessageError(f"{schema.cls.__name__}.{schema.checks[i].name} has {len(fields[i])} rows of {length}")
+                raise MessageError(
+                    f"{schema.cls.__name__}.{schema.checks[i].name} has {len(fields[i])} rows of {length}"
+                )
     return typing.cast(Message, schema.cls._make(fields))
 
 
@@ -179,7 +181,12 @@ def _error(row: Any) -> ErrorRecord:
         record = ErrorRecord._make(row)
     except TypeError as exc:
         raise MessageError(f"not an error record: {exc}") from None
-    if not (type(record.type_name) is str and type(record.text) is str and type(record.exception) is bytes and type(record.traceback) is bytes):
+    if not (
+        type(record.type_name) is str
+        and type(record.text) is str
+        and type(record.exception) is bytes
+        and type(record.traceback) is bytes
+    ):
         raise MessageError("an error record with fields of the wrong type")
     return record
 

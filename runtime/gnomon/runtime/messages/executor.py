@@ -46,7 +46,11 @@ class RunTasks(NamedTuple):
 
 
 class CancelTasks(NamedTuple):
-    """Take these out of the queue if no thread has begun them; answered by ``TasksReturned`` with those taken out."""
+    """Take these out of the queue if no thread has begun them; answered by ``TasksReturned`` with those taken out.
+
+    Each ``CancelTasks`` gets exactly one answer, in order, without rows if none was taken out. A run that was begun reports
+    its end as ever; a run taken out never reports.
+    """
 
     task_ids: tuple[int, ...]
     attempts: tuple[int, ...]
@@ -67,7 +71,7 @@ class PutSegments(NamedTuple):
 
 
 class DropValues(NamedTuple):
-    """Values to forget."""
+    """Values to forget; every result, small ones as well, stays in the executor's store until then."""
 
     task_ids: tuple[int, ...]
 

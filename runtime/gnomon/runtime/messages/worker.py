@@ -198,7 +198,11 @@ class TasksSeceded(NamedTuple):
 
 
 class ReplicasAdded(NamedTuple):
-    """Values that this worker now holds beside others (fetched, or received from a client)."""
+    """Values that this worker now holds beside others (fetched, or received from a client).
+
+    It holds them, as it does the values of ``TasksFinished``, until ``FreeTasks``; so the scheduler answers rows that are
+    stale to it with ``FreeTasks``.
+    """
 
     task_ids: tuple[int, ...]
     attempts: tuple[int, ...]
@@ -228,7 +232,8 @@ class StealReplies(NamedTuple):
 class ExecutorLost(NamedTuple):
     """The executor died with all values and queued runs; a new one is on its way. ``running`` are to blame.
 
-    Every value and unfinished run that the scheduler counted on this worker is gone.
+    Every value and unfinished run that the scheduler counted on this worker is gone. The scheduler answers with
+    ``FreeTasks`` for all of them, so that what it had sent meanwhile is forgotten by the worker as well.
     """
 
     running: tuple[int, ...]

@@ -1,0 +1,24 @@
+"""What people look at: recordings of a cluster's work, and the pages made of them.
+
+    with performance_report("report.html"):
+        client.gather(client.map(work, range(1000)))
+
+A ``Recording`` is everything between two marks; it is a file of its own and lies inside every page. The time account,
+the figures and the page are functions of a recording and ask nobody. This package uses the runtime's public names only.
+
+Contents:
+    performance   ``performance_report``: asks the cluster, and writes the page
+    recording     ``Recording``: typed columns, saved and loaded
+    account       where the time of every worker thread went, in parts that add up
+    figures/      charts
+    page/         the HTML
+    cli           ``gnomon report``
+"""
+
+from __future__ import annotations
+
+from gnomon.reports.performance import performance_report
+
+from gnomon.reports.recording import Recording, RecordingError, load
+
+__all__ = ["Recording", "RecordingError", "load", "performance_report"]

@@ -1,0 +1,139 @@
+"""What a task stream draws: one lane per worker thread, and one rectangle per task as long as these can be told apart.
+
+Above ``limit`` rectangles in view, tasks shorter than two columns of a grid are merged: each cell of lane and column
+becomes one bar, as high as its busy share and in the colour of the prefix that took most of it. Nothing is left out;
+``Rectangles`` says how many tasks stand alone and how many were merged. The page does the same while one zooms.
+
+Contents: Lane, lanes, Rectangles, rectangles.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gnomon.reports.palette import ERRED
+from gnomon.reports.recording import TICKS, Recording
+
+__all__ = ["Lane", "Rectangles", "lanes", "rectangles"]
+
+#: Greatest number of columns that tasks are merged into.
+_COLUMNS = 2_000
+
+
+class Lane(NamedTuple):
+    """A thread of a worker: the worker's row in the recording (-1: unknown), and the thread's number."""
+
+    worker: int
+    thread: int
+
+
+@dataclass(slots=True)
+class Rectangles:
+    """Rectangles in columns: seconds from the start, heights in lanes (lane ``i`` spans ``i`` to ``i + 1``), slots.
+
+    ``rows`` is the run that a rectangle stands for, -1 if it stands for several. ``alone`` and ``merged`` count tasks,
+    ``cell`` is the width of a column in seconds (0 if nothing was merged).
+    """
+
+    left: array[float] = field(default_factory=lambda: array("d"))
+    right: array[float] = field(default_factory=lambda: array("d"))
+    bottom: array[float] = field(default_factory=lambda: array("f"))
+    top: array[float] = field(default_factory=lambda: array("f"))
+    slot: array[int] = field(default_factory=lambda: array("B"))
+    rows: array[int] = field(default_factory=lambda: array("i"))
+    alone: int = 0
+    merged: int = 0
+    cell: float = 0.0
+
+    def add(self, left: float, right: float, bottom: float, top: float, slot: int, row: int) -> None:
+        """Append one rectangle."""
+        self.left.append(left)
+        self.right.append(right)
+        self.bottom.append(bottom)
+        self.top.append(top)
+        self.slot.append(slot)
+        self.rows.append(row)
+
+
+def lanes(recording: Recording) -> list[Lane]:
+    """The lanes in order of workers and threads: as many as a worker said it has, and every one that ran a task."""
+    threads: list[set[int]] = [set() for _ in recording.workers]
+    unknown: set[int] = set()
+    for of_worker, thread in set(zip(recording.runs.workers, recording.runs.threads, strict=True)):
+        (threads[of_worker] if of_worker >= 0 else unknown).add(thread)
+    result = []
+    for index, worker in enumerate(recording.workers):
+        idle = iter(range(worker.nthreads))
+        while len(threads[index]) < worker.nthreads:
+            threads[index].add(next(idle))
+        result += [Lane(index, thread) for thread in sorted(threads[index])]
+    return result + [Lane(-1, thread) for thread in sorted(unknown)]
+
+
+def rectangles(
+    recording: Recording, slots: Sequence[int], *, begin: int = 0, end: int | None = None, limit: int = 10_000
+) -> Rectangles:
+    """The rectangles of the runs between two ticks. ``slots`` has the colour of each prefix of the recording."""
+    runs = recording.runs
+    end = recording.duration if end is None else end
+    place = {lane: number for number, lane in enumerate(lanes(recording))}
+    visible = array("q")
+    stops = array("q")
+    for row, start in enumerate(runs.begins):
+        stop = start + runs.decodes[row] + runs.computes[row] + runs.encodes[row]
+        stops.append(stop)
+        if stop >= begin and start <= end:
+            visible.append(row)
+    result = Rectangles()
+    merged: list[int] = []
+    cell = max(1, (end - begin) // max(1, min(_COLUMNS, 4 * limit // (5 * max(1, len(place))))))
+    single = list(visible)
+    if len(visible) > limit:
+        wide = [row for row in visible if stops[row] - runs.begins[row] >= 2 * cell]
+        single = heapq.nlargest(limit // 5, wide, key=lambda row: stops[row] - runs.begins[row])
+        alone = set(single)
+        merged = [row for row in visible if row not in alone]
+    for row in single:
+        lane = place[Lane(runs.workers[row], runs.threads[row])]
+        slot = slots[runs.prefixes[row]] if runs.ok[row] else ERRED
+        result.add(runs.begins[row] / TICKS, stops[row] / TICKS, lane + 0.08, lane + 0.92, slot, row)
+    result.alone, result.merged = len(single), len(merged)
+    if merged:
+        result.cell = cell / TICKS
+        _merge(recording, merged, slots, place, result, begin=begin, end=end, cell=cell)
+    return result
+
+
+def _merge(
+    recording: Recording,
+    rows: Sequence[int],
+    slots: Sequence[int],
+    place: dict[Lane, int],
+    result: Rectangles,
+    *,
+    begin: int,
+    end: int,
+    cell: int,
+) -> None:
+    """Add one bar for each cell of lane and column that the tasks ``rows`` touch."""
+    runs = recording.runs
+    busy: dict[tuple[int, int], dict[int, int]] = {}
+    for row in rows:
+        lane = place[Lane(runs.workers[row], runs.threads[row])]
+        slot = slots[runs.prefixes[row]] if runs.ok[row] else ERRED
+        start = max(runs.begins[row], begin)
+        stop = min(runs.begins[row] + runs.decodes[row] + runs.computes[row] + runs.encodes[row], end)
+        for column in range((start - begin) // cell, (stop - begin) // cell + 1):
+            low = begin + column * cell
+            ticks = min(stop, low + cell) - max(start, low)
+            of_slot = busy.setdefault((lane, column), {})
+            of_slot[slot] = of_slot.get(slot, 0) + max(0, ticks)
+    for (lane, column), of_slot in busy.items():
+        slot = max(of_slot, key=lambda each: (of_slot[each], -each))
+        height = 0.84 * min(1.0, max(0.04, sum(of_slot.values()) / cell))
+        left = (begin + column * cell) / TICKS
+        result.add(left, left + cell / TICKS, lane + 0.92 - height, lane + 0.92, slot, -1)  # the axis points down

@@ -1,0 +1,100 @@
+"""The task stream: who ran what, when.
+
+Contents: task_stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.reports.figures.rectangles import Rectangles, lanes
+from gnomon.reports.palette import LIGHT
+from gnomon.reports.recording import TICKS, Recording
+from gnomon.reports.units import cut
+
+__all__ = ["task_stream"]
+
+
+def task_stream(recording: Recording, drawn: Rectangles) -> Any:
+    """A Bokeh figure of the rectangles.
+
+    Its source has typed columns only. The hover tool shows columns of text (``key``, ``took``, ``where``) that the page
+    adds for the rectangles in view. The model names ``stream-source`` and ``stream-colors`` are for the page's script.
+    """
+    from bokeh.models import (
+        BoxZoomTool,
+        ColumnDataSource,
+        FixedTicker,
+        HoverTool,
+        LinearColorMapper,
+        PanTool,
+        PlainText,
+        Range1d,
+        ResetTool,
+        SaveTool,
+        WheelZoomTool,
+    )
+    from bokeh.plotting import figure
+    from bokeh.transform import transform
+
+    rows = lanes(recording)
+    duration = max(recording.duration, 1) / TICKS
+    hover = HoverTool(tooltips=[("task", "@key"), ("took", "@took"), ("on", "@where")], point_policy="follow_mouse")
+    wheel = WheelZoomTool(dimensions="width")
+    plot = figure(
+        x_range=Range1d(start=0, end=duration, bounds=(-0.02 * duration, 1.02 * duration)),
+        y_range=Range1d(start=max(1, len(rows)), end=0),
+        height=min(900, max(160, 70 + 22 * len(rows))),
+        sizing_mode="stretch_width",
+        tools=[PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), wheel, ResetTool(), SaveTool(), hover],
+        active_scroll=wheel,
+        toolbar_location="above",
+        x_axis_label="seconds since the block began",
+        output_backend="canvas",
+        lod_threshold=None,
+        name="stream",
+    )
+    plot.toolbar.logo = None
+    source = ColumnDataSource(_columns(drawn), name="stream-source")
+    mapper = LinearColorMapper(palette=list(LIGHT), low=-0.5, high=len(LIGHT) - 0.5, name="stream-colors")
+    color = transform("slot", mapper)
+    plot.quad(
+        left="left", right="right", bottom="bottom", top="top", source=source, fill_color=color, line_color=color,
+        line_width=0.5, hover_line_color="#ff8800",
+    )  # fmt: skip
+    plot.background_fill_alpha = plot.border_fill_alpha = 0
+    plot.outline_line_alpha = 0.3
+    plot.ygrid.grid_line_color = None
+    plot.yaxis.ticker = FixedTicker(ticks=[number + 0.5 for number in _labelled(len(rows))])
+    plot.yaxis.major_label_overrides = {
+        number + 0.5: PlainText(text=_label(recording, rows[number].worker, rows[number].thread))
+        for number in _labelled(len(rows))
+    }
+    return plot
+
+
+def _columns(drawn: Rectangles) -> dict[str, Any]:
+    """The source's columns, typed."""
+    import numpy
+
+    return {
+        name: numpy.array(column, dtype=kind)
+        for name, column, kind in (
+            ("left", drawn.left, "f4" if drawn.right and max(drawn.right) < 1_000 else "f8"),
+            ("right", drawn.right, "f4" if drawn.right and max(drawn.right) < 1_000 else "f8"),
+            ("bottom", drawn.bottom, "f4"),
+            ("top", drawn.top, "f4"),
+            ("slot", drawn.slot, "u1"),
+        )
+    }
+
+
+def _labelled(count: int) -> Sequence[int]:
+    """Which lanes have room for a label."""
+    return range(0, count, max(1, count // 40))
+
+
+def _label(recording: Recording, worker: int, thread: int) -> str:
+    name = cut(recording.workers[worker].label, 24) if worker >= 0 else "unknown"
+    return f"{name} · {thread}"

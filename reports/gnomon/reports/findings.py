@@ -1,0 +1,156 @@
+"""What an account says, in words: the largest losses first, each with its number.
+
+A finding is a plain sentence about what was measured. It advises only where the measure itself names the remedy.
+
+Contents: Finding, findings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gnomon.reports.account import Account
+from gnomon.reports.durations import durations
+from gnomon.reports.recording import TICKS, Recording
+from gnomon.reports.units import bytes_text, count_text, cut, rate_text, time_text
+
+__all__ = ["Finding", "findings"]
+
+
+class Finding(NamedTuple):
+    """A sentence, the tab that shows more, and how much of the capacity it speaks of (0 to 1; more for failures)."""
+
+    text: str
+    tab: str
+    weight: float
+
+
+def findings(recording: Recording, account: Account, most: int = 5) -> list[Finding]:
+    """The findings, weightiest first."""
+    if not account.capacity or not account.tasks:
+        return []
+    found = [
+        *_failures(recording, account),
+        *_computing(account),
+        *_edges(recording, account),
+        *_idleness(account),
+        *_overheads(recording, account),
+        *_balance(account),
+    ]
+    return sorted(found, key=lambda finding: -finding.weight)[:most]
+
+
+def _share(ticks: int, account: Account) -> float:
+    return ticks / account.capacity
+
+
+def _failures(recording: Recording, account: Account) -> list[Finding]:
+    result = []
+    if account.erred:
+        cause = recording.errors[0] if recording.errors else None
+        often = f"; most often {cause.type_name} in {cut(cause.prefix, 40)!r}" if cause else ""
+        result.append(
+            Finding(f"{count_text(account.erred)} of {count_text(account.tasks)} runs raised{often}.", "errors", 2.0)
+        )
+    gone = [each.worker for each in account.workers if each.worker.left is not None]
+    if gone:
+        names = ", ".join(cut(worker.label, 30) for worker in gone[:3])
+        more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+        text = f"{len(gone)} of {len(account.workers)} workers left before the end: {names}{more}."
+        result.append(Finding(text, "workers", 1.5))
+    return result
+
+
+def _computing(account: Account) -> list[Finding]:
+    top = account.prefixes[0]
+    if not account.parts.compute:
+        return []
+    share = top.parts.compute / account.parts.compute
+    if len(account.prefixes) == 1:
+        return []
+    text = (
+        f"{cut(top.name, 40)!r} took {share:.0%} of all computing: {time_text(top.parts.compute)} in "
+        f"{count_text(top.tasks)} tasks."
+    )
+    return [Finding(text, "tasks", _share(top.parts.compute, account))]
+
+
+def _edges(recording: Recording, account: Account) -> list[Finding]:
+    """Time in which no worker ran anything, at the block's beginning and end."""
+    runs = recording.runs
+    if not len(runs) or recording.ledgers["runs"].missed:
+        return []
+    first = max(0, min(runs.begins))
+    ends = (sum(parts) for parts in zip(runs.begins, runs.decodes, runs.computes, runs.encodes, strict=True))
+    last = max(0, recording.duration - max(ends))
+    result = []
+    if first > 0.05 * recording.duration:
+        text = (
+            f"No task ran in the first {time_text(first)}: the client was getting ready (its own code, building and "
+            "sending tasks), or the workers were."
+        )
+        result.append(Finding(text, "stream", first / recording.duration))
+    if last > 0.05 * recording.duration:
+        text = f"No task ran in the last {time_text(last)}: results were fetched, or the block did something else."
+        result.append(Finding(text, "stream", last / recording.duration))
+    return result
+
+
+def _idleness(account: Account) -> list[Finding]:
+    parts, result = account.parts, []
+    if _share(parts.idle, account) > 0.05:
+        text = (
+            f"{_share(parts.idle, account):.0%} of the capacity lay before the threads' first task or after their "
+            "last: work came late, or was too little to end evenly."
+        )
+        result.append(Finding(text, "stream", _share(parts.idle, account)))
+    if _share(parts.between, account) > 0.05:
+        text = (
+            f"{_share(parts.between, account):.0%} of the capacity are gaps between two tasks of a thread: "
+            "nothing was ready to run, or the next task was still on its way."
+        )
+        result.append(Finding(text, "stream", _share(parts.between, account)))
+    if _share(parts.transfer, account) > 0.02:
+        text = f"{_share(parts.transfer, account):.0%} of the capacity had no task while the worker fetched data."
+        result.append(Finding(text, "transfers", _share(parts.transfer, account)))
+    return result
+
+
+def _overheads(recording: Recording, account: Account) -> list[Finding]:
+    parts, result = account.parts, []
+    coding = parts.decode + parts.encode
+    if parts.busy and coding / parts.busy > 0.1:
+        text = (
+            f"Threads in tasks spent {coding / parts.busy:.0%} of their time unpickling arguments and pickling results "
+            f"({time_text(coding)})."
+        )
+        result.append(Finding(text, "tasks", _share(coding, account)))
+    short_ones = {name for name, each in durations(recording).items() if each.median < TICKS // 1000}
+    short = [prefix for prefix in account.prefixes if prefix.name in short_ones]
+    many = sum(prefix.tasks for prefix in short) > max(1_000, account.tasks // 2)
+    if many and sum(prefix.parts.busy for prefix in short) > parts.busy / 2 and parts.busy < account.capacity / 2:
+        text = (
+            f"Most tasks are shorter than 1 ms ({rate_text(account.tasks, recording.duration)} ran), and the threads "
+            "waited more than they worked. Larger tasks would use them better."
+        )
+        result.append(Finding(text, "tasks", _share(parts.between, account)))
+    moved = sum(pair.nbytes for pair in recording.pairs)
+    if moved > 64 << 20:
+        rate = bytes_text(moved * TICKS / max(1, recording.duration))
+        text = f"{bytes_text(moved)} moved between workers, {rate}/s on average."
+        result.append(Finding(text, "transfers", 0.02))
+    return result
+
+
+def _balance(account: Account) -> list[Finding]:
+    loads = [(each.parts.busy / each.capacity, each.worker) for each in account.workers if each.capacity]
+    if len(loads) < 2:
+        return []
+    (least, slack), (greatest, loaded) = min(loads, key=lambda x: x[0]), max(loads, key=lambda x: x[0])
+    if greatest - least < 0.25:
+        return []
+    text = (
+        f"Load was uneven: {cut(loaded.label, 30)} was in tasks {greatest:.0%} of its time, "
+        f"{cut(slack.label, 30)} {least:.0%}."
+    )
+    return [Finding(text, "workers", (greatest - least) / 2)]

@@ -1,0 +1,298 @@
+"""The tables of a page: plain cells with what they sort by, made from a recording and its account.
+
+Contents: Cell, Table, and one function per table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gnomon.reports.account import PARTS, Account, Parts, apportion, percentages
+from gnomon.reports.durations import durations, slowest
+from gnomon.reports.recording import TICKS, Recording
+from gnomon.reports.units import bytes_text, count_text, cut, time_text
+
+__all__ = [
+    "PART_WORDS",
+    "Cell",
+    "Table",
+    "account_table",
+    "pair_table",
+    "prefix_share_table",
+    "prefix_table",
+    "slowest_table",
+    "worker_share_table",
+    "worker_table",
+]
+
+#: What each part of a thread's time is called, and means.
+PART_WORDS = {
+    "compute": ("Computing", "your code, inside tasks"),
+    "decode": ("Decoding", "unpickling functions and arguments, on the task's thread"),
+    "encode": ("Encoding", "pickling results, on the task's thread"),
+    "transfer": ("Waiting for data", "no task on the thread while its worker fetched dependencies"),
+    "between": ("Between tasks", "other gaps between two tasks: nothing ready, or the next one on its way"),
+    "idle": ("Idle", "before a thread's first task and after its last"),
+    "unaccounted": ("Unaccounted", "the records do not tell"),
+}
+
+#: Rows of the tables on the summary; the rest is one row.
+_TOP = 10
+
+#: Rows of the long tables. What is left out is said below them.
+_ROWS = 1_000
+
+
+class Cell(NamedTuple):
+    """A cell: its text, what it sorts by (None: the text), a full text on hover, a colour slot, and bars in percent."""
+
+    text: str
+    value: float | None = None
+    title: str = ""
+    slot: int = -1
+    bars: tuple[tuple[str, float], ...] = ()
+
+
+class Table(NamedTuple):
+    """A table. ``columns`` are pairs of label and whether it holds numbers; ``last`` is a closing row."""
+
+    name: str
+    caption: str
+    columns: tuple[tuple[str, bool], ...]
+    rows: list[list[Cell]]
+    last: list[Cell] | None = None
+    note: str = ""
+
+
+class Scale(NamedTuple):
+    """One unit for a whole table, fine enough for its largest amount."""
+
+    unit: str
+    ticks: int
+    decimals: int
+
+    def text(self, quanta: int) -> str:
+        """A number of ``ticks / 10**decimals`` as text."""
+        return f"{quanta / 10**self.decimals:,.{self.decimals}f}"
+
+    def quanta(self, amounts: Sequence[int]) -> list[int]:
+        """The amounts in the last shown digit, so that what is shown adds up."""
+        total = sum(amounts)
+        return apportion(round(total * 10**self.decimals / self.ticks), amounts)
+
+
+def scale(most: int) -> Scale:
+    """The scale for amounts up to ``most`` ticks."""
+    if most >= 1_000 * 3600 * TICKS:
+        return Scale("h", 3600 * TICKS, 1)
+    if most >= TICKS:
+        return Scale("s", TICKS, 1 if most >= 10_000 * TICKS else 2 if most >= 100 * TICKS else 3)
+    return Scale("ms", TICKS // 1000, 2)
+
+
+def _share(percent: float) -> Cell:
+    return Cell(f"{percent:.1f} %", percent)
+
+
+def _text(text: str, length: int = 60, slot: int = -1) -> Cell:
+    short = cut(text, length)
+    return Cell(short, None, text[:2_000] if short != text else "", slot)
+
+
+def _count(number: int) -> Cell:
+    return Cell(count_text(number), number)
+
+
+def _bytes(number: int) -> Cell:
+    return Cell(bytes_text(number), number)
+
+
+def _time(ticks: int) -> Cell:
+    return Cell(time_text(ticks), ticks)
+
+
+def _bars(parts: Parts, capacity: int) -> tuple[tuple[str, float], ...]:
+    if not capacity:
+        return ()
+    return tuple((name, 100 * ticks / capacity) for name, ticks in zip(PARTS, parts.values(), strict=True) if ticks)
+
+
+def account_table(account: Account) -> Table:
+    """Capacity by activity."""
+    values = account.parts.values()
+    in_unit, shares = scale(account.capacity), percentages(values)
+    rows = [
+        [
+            Cell(PART_WORDS[name][0], None, bars=((name, 100.0),)),
+            Cell(in_unit.text(quanta), ticks),
+            _share(percent),
+            Cell(PART_WORDS[name][1]),
+        ]
+        for name, ticks, quanta, percent in zip(PARTS, values, in_unit.quanta(values), shares, strict=True)
+    ]
+    total = in_unit.text(sum(in_unit.quanta(values)))
+    last = [
+        Cell("Capacity"),
+        Cell(total, account.capacity),
+        Cell("100.0 %" if account.capacity else "0.0 %"),
+        Cell("all threads, for as long as they were there"),
+    ]
+    columns = (("Thread time", False), (in_unit.unit, True), ("share", True), ("what it is", False))
+    return Table("account", "Where the threads' time went", columns, rows, last)
+
+
+def prefix_share_table(account: Account, colors: dict[str, int]) -> Table:
+    """Capacity by prefix: the greatest ones, all others, and the time without a task."""
+    shown = account.prefixes[:_TOP]
+    other = Parts()
+    for prefix in account.prefixes[_TOP:]:
+        other.add(prefix.parts)
+    rest = account.capacity - account.parts.busy
+    amounts = [*(prefix.parts.busy for prefix in shown), other.busy, rest]
+    in_unit, shares = scale(account.capacity), percentages(amounts)
+    quanta = in_unit.quanta(amounts)
+    rows = []
+    for prefix, amount, percent in zip(shown, quanta, shares, strict=False):
+        bars = (("slot", percent),)
+        name = _text(prefix.name, 48, colors[prefix.name])
+        rows.append([name, _count(prefix.tasks), Cell(in_unit.text(amount), prefix.parts.busy), _share(percent),
+                     Cell("", percent, slot=colors[prefix.name], bars=bars)])  # fmt: skip
+    if len(account.prefixes) > _TOP:
+        tasks = sum(prefix.tasks for prefix in account.prefixes[_TOP:])
+        name = Cell(f"other ({len(account.prefixes) - _TOP})")
+        rows.append([name, _count(tasks), Cell(in_unit.text(quanta[-2]), other.busy), _share(shares[-2]), Cell("")])
+    rows.append([Cell("no task"), Cell("-", 0), Cell(in_unit.text(quanta[-1]), rest), _share(shares[-1]), Cell("")])
+    columns = (("prefix", False), ("tasks", True), (in_unit.unit, True), ("share", True), ("", False))
+    last = [Cell("Capacity"), _count(account.tasks), Cell(in_unit.text(sum(quanta))), Cell("100.0 %"), Cell("")]
+    return Table("prefix-share", "By prefix", columns, rows, last if account.capacity else None)
+
+
+def worker_share_table(account: Account) -> Table:
+    """Capacity by worker, each with its parts as a bar."""
+    shown = account.workers if len(account.workers) <= _TOP else account.workers[:_TOP]
+    others = account.workers[len(shown) :]
+    amounts = [each.capacity for each in shown] + ([sum(each.capacity for each in others)] if others else [])
+    in_unit = scale(account.capacity)
+    quanta = in_unit.quanta(amounts)
+    rows = []
+    for each, amount in zip(shown, quanta, strict=False):
+        busy = 100 * each.parts.busy / each.capacity if each.capacity else 0.0
+        rows.append([_text(each.worker.label, 32), _count(each.worker.nthreads), _count(each.tasks),
+                     Cell(in_unit.text(amount), each.capacity), _share(busy),
+                     Cell("", busy, bars=_bars(each.parts, each.capacity))])  # fmt: skip
+    if others:
+        parts = Parts()
+        for each in others:
+            parts.add(each.parts)
+        capacity = sum(each.capacity for each in others)
+        busy = 100 * parts.busy / capacity if capacity else 0.0
+        rows.append([Cell(f"other ({len(others)})"), _count(sum(each.worker.nthreads for each in others)),
+                     _count(sum(each.tasks for each in others)), Cell(in_unit.text(quanta[-1]), capacity),
+                     _share(busy), Cell("", busy, bars=_bars(parts, capacity))])  # fmt: skip
+    columns = (
+        ("worker", False),
+        ("threads", True),
+        ("tasks", True),
+        (in_unit.unit, True),
+        ("in tasks", True),
+        ("", False),
+    )
+    busy = 100 * account.parts.busy / account.capacity if account.capacity else 0.0
+    last = [Cell("Capacity"), _count(account.threads), _count(account.tasks), Cell(in_unit.text(sum(quanta))),
+            _share(busy), Cell("")]  # fmt: skip
+    return Table("worker-share", "By worker", columns, rows, last if account.capacity else None)
+
+
+def prefix_table(recording: Recording, account: Account, colors: dict[str, int]) -> Table:
+    """Every prefix with its counts and durations."""
+    known = durations(recording)
+    rows = []
+    for prefix in account.prefixes[:_ROWS]:
+        each = known.get(prefix.name)
+        none = Cell("-", -1, "no run of this prefix has details in the recording")
+        times = [_time(each.mean), _time(each.median), _time(each.p99), _time(each.most)] if each else [none] * 4
+        share = 100 * prefix.parts.busy / account.capacity if account.capacity else 0.0
+        rows.append([_text(prefix.name, slot=colors[prefix.name]), _count(prefix.tasks), _time(prefix.parts.busy),
+                     _share(share), *times, _time(prefix.parts.decode + prefix.parts.encode), _bytes(prefix.nbytes),
+                     _count(prefix.erred)])  # fmt: skip
+    columns = (
+        ("prefix", False), ("tasks", True), ("total", True), ("share", True), ("mean", True), ("median", True),
+        ("99 %", True), ("longest", True), ("coding", True), ("results", True), ("erred", True),
+    )  # fmt: skip
+    note = "Mean to longest are of computing alone. Coding is decoding and encoding. Share is of the capacity."
+    return Table(
+        "prefixes", "Tasks by prefix", columns, rows, None, note + _left_out(len(account.prefixes), "prefixes")
+    )
+
+
+def slowest_table(recording: Recording, count: int = 50) -> Table:
+    """The runs that computed longest."""
+    runs = recording.runs
+    rows = [
+        [
+            _text(runs.keys[row], 70),
+            _text(runs.prefix_names[runs.prefixes[row]], 40),
+            _time(runs.computes[row]),
+            Cell(f"{runs.begins[row] / TICKS:,.3f}", runs.begins[row]),
+            _bytes(runs.nbytes[row]),
+            _text(_name_at(recording, runs.workers[row]), 32),
+            Cell("" if runs.ok[row] else "erred"),
+        ]
+        for row in slowest(recording, count)
+    ]
+    columns = (
+        ("key", False), ("prefix", False), ("computing", True), ("began at, s", True), ("result", True),
+        ("worker", False), ("outcome", False),
+    )  # fmt: skip
+    note = f"The {len(rows)} longest of {count_text(len(runs))} runs with details." if len(runs) > len(rows) else ""
+    return Table("slowest", "The slowest runs", columns, rows, None, note)
+
+
+def worker_table(recording: Recording, account: Account) -> Table:
+    """Every worker with its time, parts and fate."""
+    rows = []
+    for each in account.workers[:_ROWS]:
+        worker, parts = each.worker, each.parts
+        gone = worker.left is not None
+        was = f"left at {max(0, worker.left or 0) / TICKS:,.3f} s: {worker.reason}" if gone else "there at the end"
+        come = f"joined at {worker.joined / TICKS:,.3f} s, " if worker.joined > 0 else ""
+        rows.append([_text(worker.label, 32), _text(worker.address, 40), _count(worker.nthreads), _count(each.tasks),
+                     _count(each.erred), _time(parts.busy), _time(parts.transfer), _time(parts.between),
+                     _time(parts.idle), _bytes(each.nbytes), Cell("", parts.busy, bars=_bars(parts, each.capacity)),
+                     _text(come + was, 60)])  # fmt: skip
+    columns = (
+        ("worker", False), ("address", False), ("threads", True), ("tasks", True), ("erred", True), ("in tasks", True),
+        ("waiting for data", True), ("between", True), ("idle", True), ("results", True), ("time", False),
+        ("presence", False),
+    )  # fmt: skip
+    return Table(
+        "workers", "Every worker that was there", columns, rows, None, _left_out(len(account.workers), "workers")
+    )
+
+
+def pair_table(recording: Recording) -> Table:
+    """What moved from whom to whom."""
+    by_id = {worker.worker_id: worker.label for worker in recording.workers}
+    rows = []
+    for pair in sorted(recording.pairs, key=lambda pair: -pair.nbytes)[:_ROWS]:
+        unknown = "all further pairs" if pair.from_id == -2 else "unknown"
+        rate = pair.nbytes * TICKS / pair.ticks if pair.ticks else 0.0
+        rows.append([_text(by_id.get(pair.from_id, unknown), 32), _text(by_id.get(pair.to_id, unknown), 32),
+                     Cell(pair.transport), _count(pair.fetches), _bytes(pair.nbytes), _time(pair.ticks),
+                     Cell(f"{bytes_text(rate)}/s" if pair.ticks else "-", rate)])  # fmt: skip
+    columns = (
+        ("from", False), ("to", False), ("by", False), ("fetches", True), ("moved", True), ("time", True),
+        ("rate", True),
+    )  # fmt: skip
+    return Table(
+        "pairs", "What was fetched, by pair of workers", columns, rows, None, _left_out(len(recording.pairs), "pairs")
+    )
+
+
+def _name_at(recording: Recording, row: int) -> str:
+    return recording.workers[row].label if row >= 0 else "unknown"
+
+
+def _left_out(count: int, what: str) -> str:
+    return f" The first {count_text(_ROWS)} of {count_text(count)} {what} are listed." if count > _ROWS else ""

@@ -1,0 +1,77 @@
+"""``gnomon scheduler``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gnomon.runtime.cli.options import (
+    SECONDS,
+    dashboard_option,
+    interface_address,
+    make_security,
+    option,
+    security_options,
+)
+from gnomon.runtime.cli.service import log_to_stderr, process_file, scheduler_file, serve
+from gnomon.runtime.scheduler import Scheduler
+
+__all__ = ["scheduler"]
+
+
+@click.command()
+@option("--host", default=None, help="Address to listen at.  [default: 127.0.0.1]")
+@option("--port", type=click.IntRange(0, 65535), default=8786, help="Port to listen at; 0 takes a free one.")
+@option(
+    "--interface", callback=interface_address, help="Network interface to listen at, such as eth0, instead of --host."
+)
+@option(
+    "--protocol",
+    type=click.Choice(["tcp", "tls"]),
+    help="Transport.  [default: tls where certificates are given, else tcp]",
+)
+@security_options
+@option("--idle-timeout", type=SECONDS, help="Close when nothing has run for so long (60, 10m, 1h).")
+@option("--pid-file", type=click.Path(dir_okay=False), help="File to write the process id to, removed at the end.")
+@option(
+    "--scheduler-file",
+    type=click.Path(dir_okay=False),
+    help="File to write the address to, for --scheduler-file of workers.",
+)
+@dashboard_option
+def scheduler(host: str | None, port: int, interface: str | None, protocol: str | None, **others: Any) -> None:
+    """Start a scheduler: the process that clients and workers connect to.
+
+    Without further options it listens to this machine only, and lets in whoever has the user's
+    secret, which is made on first use. To listen to others it needs certificates or an explicit secret.
+
+    \b
+    Examples:
+      gnomon scheduler
+      gnomon scheduler --port 0 --scheduler-file cluster.json
+      gnomon scheduler --host 10.0.0.5 --tls-ca-file ca.pem --tls-cert me.pem --tls-key me.key
+      GNOMON_SECRET=... gnomon scheduler --host 10.0.0.5
+    """
+    if host and interface:
+        raise click.UsageError("give --host or --interface, not both")
+    security = make_security(
+        "scheduler", protocol, others["tls_ca_file"], others["tls_cert"], others["tls_key"], others["secret_file"]
+    )
+    log_to_stderr()
+    built: list[Scheduler] = []
+
+    def build() -> Scheduler:
+        built.append(
+            Scheduler(
+                host=host or interface or "127.0.0.1",
+                port=port,
+                protocol=protocol or ("tls" if security.require_encryption else "tcp"),
+                security=security,
+                idle_timeout=others["idle_timeout"],
+            )
+        )
+        return built[0]
+
+    with process_file(others["pid_file"]), scheduler_file(others["scheduler_file"]) as write_address:
+        serve(build, lambda: write_address(built[0].address))

@@ -1,0 +1,97 @@
+"""Values of other workers for this one: each fetch that the brain asks for runs on a thread, the loop gets its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from gnomon.runtime import clock
+from gnomon.runtime.messages import ErrorRecord, Payload, TransfersDone
+from gnomon.runtime.protocol import Segment
+from gnomon.runtime.transfer import Fetched, Fetcher, TransferError
+from gnomon.runtime.worker.state import Fetch, events
+
+if TYPE_CHECKING:
+    from gnomon.runtime.worker.agent import Worker
+
+__all__ = ["Fetching"]
+
+
+class Fetching:
+    """The fetches of one worker; at most ``connections`` at a time."""
+
+    def __init__(self, worker: Worker, fetcher: Fetcher, connections: int) -> None:
+        self._worker = worker
+        self._loop = asyncio.get_running_loop()
+        self._fetcher = fetcher
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="gnomon-fetch")
+
+    def start(self, fetch: Fetch) -> None:
+        """Begin one fetch."""
+        self._threads.submit(self._run, fetch)
+
+    async def close(self) -> None:
+        """Break off what is under way and end the threads."""
+        self._fetcher.close()
+        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
+
+    def _run(self, fetch: Fetch) -> None:
+        """On a thread: fetch, and hand the outcome to the loop."""
+        started = clock.now()
+        try:
+            fetched = self._fetcher.fetch(fetch.holder, list(zip(fetch.task_ids, fetch.attempts, strict=True)))
+        except TransferError:
+            self._hand_over(self._unreachable, fetch)
+        else:
+            self._hand_over(self._arrived, fetch, fetched, started, clock.now())
+
+    def _hand_over(self, function: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            pass  # the loop has ended, and with it whoever wanted the values
+
+    def _unreachable(self, fetch: Fetch) -> None:
+        worker = self._worker
+        events.on_fetch_failed(
+            worker.model, worker.outbox, fetch.holder, fetch.task_ids, fetch.attempts, False, clock.now()
+        )
+        worker.ask_turn_end()
+
+    def _arrived(self, fetch: Fetch, fetched: Fetched, started: float, stopped: float) -> None:
+        """Tell the brain of each value, and hand large ones to the executor."""
+        worker, now = self._worker, clock.now()
+        rows: list[tuple[int, int, int, Payload | None]] = []
+        segments: dict[int, Segment] = {}
+        lost: list[tuple[int, int]] = []
+        for task_id, attempt, nbytes, value in zip(
+            fetch.task_ids, fetch.attempts, fetch.nbytes, fetched.values, strict=True
+        ):
+            if value is None:
+                lost.append((task_id, attempt))
+            elif isinstance(value, ErrorRecord):
+                events.on_fetch_unusable(worker.model, worker.outbox, fetch.holder, task_id, attempt, value, now)
+            elif isinstance(value, Segment):
+                segments[task_id] = value
+                rows.append((task_id, attempt, nbytes, None))
+            else:
+                rows.append((task_id, attempt, nbytes, value))
+        if rows:
+            task_ids, attempts, sizes, values = zip(*rows, strict=True)
+            wanted = events.on_fetch_done(
+                worker.model, worker.outbox, fetch.holder, task_ids, attempts, sizes, values, now
+            )
+            keep = [i for i, take in zip(task_ids, wanted, strict=True) if take and i in segments]
+            if keep:
+                layouts = [segments[i].layout for i in keep]
+                worker.put_segments(keep, layouts, [os.dup(segments[i].fd) for i in keep])
+        if lost:
+            ids, tries = zip(*lost, strict=True)
+            events.on_fetch_failed(worker.model, worker.outbox, fetch.holder, ids, tries, True, now)
+        worker.send_to_scheduler(
+            [TransfersDone((fetch.holder,), (fetched.nbytes,), (started,), (stopped,), (fetched.transport,))]
+        )
+        worker.ask_turn_end()
