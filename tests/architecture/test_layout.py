@@ -18,7 +18,7 @@ ROOTS = {"runtime": ROOT / "runtime", "profiler": ROOT / "profiler", "reports": 
 #: What each room may import of ours. A room not named here may import everything below the shells.
 BOTTOM = {"config", "errors", "clock", "build"}
 ALLOWED = {
-    "config": set(),
+    "config": {"errors"},
     "errors": set(),
     "clock": set(),
     "build": set(),

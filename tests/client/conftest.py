@@ -1,4 +1,4 @@
-"""A scripted scheduler with a data server of its own: it speaks the real messages over real comms, and runs tasks at once."""
+"""A scripted scheduler with a data server: it speaks the real messages over real comms, and runs tasks at once."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from gnomon.runtime.client import Client
 from gnomon.runtime.comm import Handlers, Security, listen
 from gnomon.runtime.messages import (
     ByReference,
-    CancelFutures,
     ErrorRecord,
     Failure,
-    ForgetCodes,
     FuturesCancelled,
     FuturesDone,
     FuturesErred,
     FuturesPending,
-    ReleaseFutures,
-    Request,
     Response,
-    RetryFutures,
-    ScatterData,
-    UpdateGraph,
-    WantKeys,
 )
 from gnomon.runtime.protocol import (
     Bundle,
@@ -56,7 +48,14 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 class Task:
     def __init__(self, number, key, code, payload, needs, options):
-        self.id, self.key, self.code, self.payload, self.needs, self.options = number, key, code, payload, needs, options
+        self.id, self.key, self.code, self.payload, self.needs, self.options = (
+            number,
+            key,
+            code,
+            payload,
+            needs,
+            options,
+        )
         self.attempt = 1
         self.wanted = set()
         self.value = None
@@ -132,7 +131,11 @@ class FakeScheduler:
         if self.inproc:
             return ByReference(task.value)
         encoded = encode_value(task.value)
-        return Segment.write(encoded.frames) if encoded.nbytes > 1 << 16 or len(encoded.frames) > 1 else bytes(encoded.frames[0])
+        return (
+            Segment.write(encoded.frames)
+            if encoded.nbytes > 1 << 16 or len(encoded.frames) > 1
+            else bytes(encoded.frames[0])
+        )
 
     def put(self, task_id, attempt, value):
         if isinstance(value, ByReference):
@@ -165,7 +168,8 @@ class FakeScheduler:
             self.codes[number] = loads_code(blob)
         rows = []
         for row, key in enumerate(graph.keys):
-            assert graph.task_codes[row] in self.codes and graph.task_codes[row] not in self.forgotten
+            assert graph.task_codes[row] in self.codes
+            assert graph.task_codes[row] not in self.forgotten
             options = graph.options[graph.option_rows[row] if graph.option_rows else 0]
             task = self.by_key.get(key)
             if task is None:
@@ -256,7 +260,7 @@ class FakeScheduler:
                     del self.by_key[task.key]
 
     def _needed(self, task):
-        return any(task in (other.needs or ()) for other in self.by_key.values() if other.state == "waiting")
+        return self.hold and any(task in other.needs for other in self.by_key.values() if other.state == "waiting")
 
     def _on_CancelFutures(self, message):
         for number in message.future_ids:
@@ -364,27 +368,27 @@ class FakeScheduler:
         return None
 
 
-@pytest.fixture()
+@pytest.fixture
 def scheduler():
     fake = FakeScheduler()
     yield fake
     fake.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(scheduler):
     with Client(scheduler.scheduler_address, security=scheduler.security, timeout=DEADLINE) as client:
         yield client
 
 
-@pytest.fixture()
+@pytest.fixture
 def inproc_scheduler():
     fake = FakeScheduler("inproc")
     yield fake
     fake.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_scheduler():
     made = []
 
@@ -397,7 +401,7 @@ def make_scheduler():
         fake.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def until():
     return wait_until
 
@@ -408,5 +412,3 @@ def no_thread_is_left():
     before = set(threading.enumerate())
     yield
     wait_until(lambda: not [t for t in set(threading.enumerate()) - before if t.name.startswith(("gnomon", "fake"))])
-
-

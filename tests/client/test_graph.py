@@ -9,7 +9,7 @@ from operator import add, getitem
 import pytest
 
 from gnomon.runtime.client import entries, graph
-from gnomon.runtime.client.bundling import bundle, columns
+from gnomon.runtime.client.bundling import Wants, bundle, columns
 from gnomon.runtime.client.dask_adapter import as_graph, flat_keys, node_kinds
 from gnomon.runtime.messages import NO_OPTIONS
 from gnomon.runtime.protocol import BundleError, loads_code, loads_index
@@ -42,30 +42,43 @@ def convert(dsk, keys, known=None):
     return graph.convert(dsk, keys, (known or {}).get, lambda future: future.state, node_kinds())
 
 
-def run(dsk, keys, known=None):
+def run(dsk, keys, known=None, max_rows=1000):
     """The values of the keys, by way of pickled bundles and message columns."""
     conversion = convert(dsk, keys, known)
     numbers = iter(range(1, 1000))
     codes, task_codes, payloads = bundle(conversion.tasks, lambda: next(numbers), by_reference=False)
     outputs = {key: State(key, 1000 + i, None) for i, key in enumerate(keys) if key in conversion.tasks}
-    part = columns(conversion, task_codes, payloads, outputs, {}, NO_OPTIONS, 0.0, 0)
-    assert sorted(n for n in part.future_ids if n) == [state.id for state in outputs.values()]
+    wants = Wants(outputs, {}, NO_OPTIONS, 0.0, 0)
+    temporary = iter(range(5000, 6000))
+    parts, bridges = columns(conversion, task_codes, payloads, wants, lambda: next(temporary), max_rows)
     blobs = {code.number: loads_code(code.blob) for code in codes}
-    external = {state.id: state.value for state in conversion.known.values()}
+    by_future = {state.id: state.value for state in conversion.known.values()}
+    found = {}
+    named = []
+    for part in parts:
+        found |= zip(part.keys, values_of(part, blobs, by_future), strict=True)
+        named += [number for number in part.future_ids if number]
+    assert sorted(named) == sorted([*bridges, *(state.id for state in outputs.values())])
+    assert not bridges or len(parts) > 1
+    return [found[key] if key in found else conversion.known[key].value for key in keys], len(conversion.tasks)
+
+
+def values_of(part, blobs, by_future):
+    """Run one message's rows; what they are wanted as is known from then on."""
     values = {}
 
     def value_of(row):
         if row < 0:
-            return external[part.externals[-1 - row]]
+            return by_future[part.externals[-1 - row]]
         if row not in values:
             needs = part.dependencies[row] if part.dependencies else ()
             entry = blobs[part.task_codes[row]][loads_index(part.payloads[row])]
             values[row] = entry.run([value_of(need) for need in needs])
         return values[row]
 
-    rows = {key: row for row, key in enumerate(conversion.tasks)}
-    found = [value_of(rows[key]) if key in rows else conversion.known[key].value for key in keys]
-    return found, len(rows)
+    found = [value_of(row) for row in range(len(part.keys))]
+    by_future |= {number: found[row] for row, number in enumerate(part.future_ids) if number}
+    return found
 
 
 @pytest.mark.parametrize(
@@ -137,6 +150,13 @@ def test_bundles_with_much_data_are_split():
     assert run(dsk, list(dsk))[0] == [100_000] * 20
 
 
+def test_very_large_graphs_travel_in_parts_that_name_tasks_of_earlier_ones(monkeypatch):
+    monkeypatch.setattr(graph, "MAX_ROWS", 3)
+    dsk = {f"k{i}": (add, f"k{i - 1}", f"k{max(0, i - 5)}") for i in range(19, 0, -1)} | {"k0": 1}
+    expected, rows = run(dsk, ["k19", "k7"])
+    assert run(dsk, ["k19", "k7"], max_rows=3) == (expected, rows)
+
+
 def test_wire_keys():
     numpy = pytest.importorskip("numpy")
     assert graph.wire_key(("x", numpy.int64(3), (numpy.int32(1), "y"))) == ("x", 3, (1, "y"))
@@ -196,7 +216,9 @@ class TestNodes:
     def test_both_dialects_in_one_graph(self):
         spec = self.spec
         dsk = {"x": spec.DataNode("x", 1), "y": (inc, "x"), "z": spec.Task("z", add, spec.TaskRef("y"), 1)}
-        assert run({**dsk, "k": (sum, ["z", spec.TaskRef("y"), spec.Task(None, inc, spec.TaskRef("x"))])}, ["k"])[0] == [7]
+        assert run({**dsk, "k": (sum, ["z", spec.TaskRef("y"), spec.Task(None, inc, spec.TaskRef("x"))])}, ["k"])[
+            0
+        ] == [7]
 
     def test_an_alias_to_itself_is_a_future_that_the_client_knows(self):
         spec = self.spec

@@ -12,7 +12,16 @@ from gnomon.runtime.messages import NO_OPTIONS, TaskOptions
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [(1, 1.0), ("100 ms", 0.1), ("5s", 5.0), ("2 minutes", 120.0), ("1h", 3600.0), ("3", 3.0), (None, None), ("us", 1e-6)],
+    [
+        (1, 1.0),
+        ("100 ms", 0.1),
+        ("5s", 5.0),
+        ("2 minutes", 120.0),
+        ("1h", 3600.0),
+        ("3", 3.0),
+        (None, None),
+        ("us", 1e-6),
+    ],
 )
 def test_times(given, expected):
     assert seconds(given) == pytest.approx(expected)

@@ -85,7 +85,7 @@ def test_waiting_calls_end_when_the_scheduler_dies(cluster, client):
     future = client.submit(slow, 1, 60, pure=False)
     pids = [psutil.Process(pid) for pid in agents(cluster).values()]
     pids += [child for process in pids for child in process.children()]
-    os.kill(cluster.scheduler_pid, signal.SIGKILL)
+    os.kill(client.scheduler_info()["pid"], signal.SIGKILL)
     with pytest.raises((FutureLostError, GnomonError)):
         future.result(timeout=30)
     _, alive = psutil.wait_procs(pids, timeout=30)

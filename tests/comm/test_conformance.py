@@ -321,7 +321,7 @@ def test_an_owner_may_refuse_a_comm(run: Run, transport: Transport, caplog: pyte
 def test_roles_are_held_to(run: Run, transport: Transport) -> None:
     async def main() -> None:
         server = await Server().start(transport.address, security=transport.security, accept=("worker",))
-        with pytest.raises(HandshakeError, match="to a worker"):
+        with pytest.raises(HandshakeError, match="talks to a worker, not to a client"):
             await connected(server.address, security=transport.security)
         with pytest.raises(HandshakeError, match="is a scheduler; this side talks to a worker"):
             await connected(server.address, security=transport.security, role="worker", expect=("worker",))
@@ -376,7 +376,7 @@ def test_an_address_is_free_again_after_close(run: Run, transport: Transport) ->
     run(main())
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("turns", [0, 1, 3, 8, 13])
 def test_cancelling_connect_leaves_nothing(run: Run, transport: Transport, turns: int) -> None:
     async def main() -> None:
         server = await Server().start(transport.address, security=transport.security)

@@ -68,7 +68,7 @@ class SimWorker:
                 self.order[task_id] = message.priorities[i]
         elif type(message) is FreeTasks:
             for task_id, attempt in zip(message.task_ids, message.attempts, strict=True):
-                if self.runs.get(task_id, (0,))[0] == attempt:
+                if self.runs.get(task_id, (-1,))[0] == attempt:
                     del self.runs[task_id]
                 if self.values.get(task_id) == attempt:
                     del self.values[task_id]
@@ -92,6 +92,9 @@ class SimWorker:
 
     def keys(self):
         return [key for _, key, _ in self.runs.values()]
+
+    def runs_key(self, key):
+        return key in self.keys()
 
     def id_of(self, key):
         return next(task_id for task_id, (_, k, _) in self.runs.items() if k == key)
@@ -204,7 +207,9 @@ class BrainEnv:
         ids = tuple(range(self.future + 1, self.future + 1 + len(keys)))
         self.future += len(keys)
         n = len(keys)
-        rows = self.step(reactor.on_scatter, client, ScatterData(1, keys, ids, (nbytes,) * n, (value,) * n, workers, copies))
+        rows = self.step(
+            reactor.on_scatter, client, ScatterData(1, keys, ids, (nbytes,) * n, (value,) * n, workers, copies)
+        )
         return ids, rows
 
     def release(self, client, *futures):
@@ -244,7 +249,6 @@ class BrainEnv:
         rows = [(task_id, worker.runs[task_id][0]) for task_id in running]
         worker.runs.clear()
         worker.values.clear()
-        worker.codes.clear()
         message = ExecutorLost(tuple(r[0] for r in rows), tuple(r[1] for r in rows), OOPS)
         self.step(reactor.on_executor_lost, worker.worker_id, message)
 

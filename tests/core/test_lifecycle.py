@@ -87,7 +87,10 @@ def test_two_clients_share_a_task():
     b = env.submit(two, "x")
     assert len(env.model.by_id) == 1
     env.finish(worker)
-    assert [m for _, m in env.messages()] == [FuturesDone((a,), (10_000,), (None,)), FuturesDone((b,), (10_000,), (None,))]
+    assert [m for _, m in env.messages()] == [
+        FuturesDone((a,), (10_000,), (None,)),
+        FuturesDone((b,), (10_000,), (None,)),
+    ]
     env.release(one, a)
     assert env.state("x") == "memory"
     env.leave(two)
@@ -141,7 +144,7 @@ def test_errors_reach_dependents_with_the_key_to_blame():
     worker, client = env.worker(), env.client()
     wanted = env.graph(client, {"a": [], "b": ["a"], "c": ["b"], "other": []})
     env.fail(worker, "a")
-    (_, message), = env.messages(FuturesErred)
+    ((_, message),) = env.messages(FuturesErred)
     assert set(message.future_ids) == {wanted["a"], wanted["b"], wanted["c"]}
     assert set(message.causes) == {"a"}
     assert message.errors == (OOPS,)
@@ -184,7 +187,7 @@ def test_retry_of_an_erred_task_runs_what_it_needs_again():
     env.fail(worker, "a")
     env.messages()
     env.retry(client, wanted["b"])
-    (_, message), = env.messages(FuturesPending)
+    ((_, message),) = env.messages(FuturesPending)
     assert set(message.future_ids) >= {wanted["b"]}
     env.run_all()
     assert env.futures[wanted["b"]] == "done"
@@ -231,7 +234,7 @@ def test_a_cancelled_key_submitted_anew_never_gives_the_old_value():
     env = BrainEnv()
     worker, client = env.worker(), env.client()
     old = env.submit(client, "x", code=b"old")
-    (old_id, (attempt, _, _)), = worker.runs.items()
+    ((old_id, (attempt, _, _)),) = worker.runs.items()
     env.cancel(client, old)
     new = env.submit(client, "x", code=b"new")
     assert env.task("x").task_id != old_id
@@ -294,7 +297,7 @@ def test_late_and_unknown_news_is_dropped():
     env = BrainEnv()
     worker, client = env.worker(), env.client()
     future = env.submit(client, "x")
-    (task_id, (attempt, _, _)), = worker.runs.items()
+    ((task_id, (attempt, _, _)),) = worker.runs.items()
     env.finished(worker, [task_id], [attempt + 1])
     env.finished(worker, [999], [1])
     assert env.futures[future] == "pending"
@@ -322,13 +325,13 @@ def test_records_have_one_row_for_each_accepted_run():
 
 
 @pytest.mark.parametrize(
-    "timings, nbytes",
+    ("timings", "nbytes"),
     [(b"", (1,)), (b"\0" * 31, (1,)), (b"\0" * 64, (1,)), (b"\0" * 32, (2**70,)), (b"\0" * 32, (1, 2))],
 )
 def test_malformed_results_raise(timings, nbytes):
     env = BrainEnv()
     worker = env.worker()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"timings|column"):
         reactor.on_tasks_finished(
             env.model, env.outbox, worker.worker_id, TasksFinished((1,), (1,), nbytes, (None,), (1,), timings), 0.0
         )
@@ -356,7 +359,7 @@ def test_malformed_graphs_raise_and_change_nothing(change):
     env = BrainEnv()
     client = env.client()
     good = UpdateGraph(((1, b"code"),), ("x", "y"), (1, 1), (b"", b""), (), (), (1, 2))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"graph|code|row|future|key"):
         reactor.on_update_graph(env.model, env.outbox, client, good._replace(**change), 0.0)
     env.assert_empty()
     assert not env.model.clients[client].codes
@@ -388,7 +391,9 @@ def test_forgotten_tasks_are_not_kept_alive_by_anything():
     env.model.drop_group(probe.group)
     del probe
     for _ in range(3):
-        wanted = env.graph(client, {f"x-{i}": [] for i in range(50)} | {"top": [f"x-{i}" for i in range(50)]}, want=["top"])
+        wanted = env.graph(
+            client, {f"x-{i}": [] for i in range(50)} | {"top": [f"x-{i}" for i in range(50)]}, want=["top"]
+        )
         env.cancel(client, wanted["top"])
     env.assert_empty()
     assert not [o for o in gc.get_objects() if type(o) in kinds]

@@ -1,7 +1,8 @@
 """The zero-worker method: the scheduler's brain with workers that answer every task at once, and nothing else.
 
-What is measured is the brain alone (reactor, placement, outbox), from the arrival of a graph to its being forgotten; the
-time that the simulated workers take to write their answers is left out. Run it: ``python tests/core/zero_worker.py``.
+What is measured is the brain alone (reactor, placement, outbox), from the arrival of a graph to its being forgotten;
+the time that the simulated workers take to write their answers is left out. Run it: ``python
+tests/core/zero_worker.py``.
 
 Contents: graphs (map, merge, tree, shuffle), ZeroCluster.
 """
@@ -15,7 +16,14 @@ from array import array
 from typing import NamedTuple
 
 from gnomon.runtime.core import Model, Outbox, Settings, placement, reactor
-from gnomon.runtime.messages import ComputeTasks, FuturesDone, RegisterWorker, ReleaseFutures, TasksFinished, UpdateGraph
+from gnomon.runtime.messages import (
+    ComputeTasks,
+    FuturesDone,
+    RegisterWorker,
+    ReleaseFutures,
+    TasksFinished,
+    UpdateGraph,
+)
 
 CODE = b"a pickled function"
 
@@ -121,7 +129,8 @@ class ZeroCluster:
                 n = len(message.task_ids)
                 values = (b"\x80\x05K\x01.",) * n if self.inline else (None,) * n
                 nbytes = (28 if self.inline else 10_000,) * n
-                answers.append(TasksFinished(message.task_ids, message.attempts, nbytes, values, (1,) * n, self.ticks * n))
+                ids, attempts = message.task_ids, message.attempts
+                answers.append(TasksFinished(ids, attempts, nbytes, values, (1,) * n, self.ticks * n))
         return answers
 
     def run(self, message):
@@ -162,8 +171,8 @@ class ZeroCluster:
 
 
 GRAPHS = {
-    "map": lambda n: map_graph(n),
-    "merge": lambda n: merge_graph(n),
+    "map": map_graph,
+    "merge": merge_graph,
     "tree": lambda n: tree_graph(n // 2),
     "shuffle": lambda n: shuffle_graph(int(n**0.5)),
 }
@@ -183,7 +192,8 @@ def main(n=10_000):
                 costs.append(cluster.run(message))
             cost = min(costs, key=lambda c: c.microseconds)
             parts = [round(part / cost.tasks * 1e6, 2) for part in cost[1:]]
-            sys.stdout.write(f"{name:8} inline={inline:d} {cost.tasks:7} tasks {cost.microseconds:6.2f} us per task {parts}\n")
+            kind = f"{name}, {'small' if inline else 'large'} values"
+            sys.stdout.write(f"{kind:24} {cost.tasks:7} tasks {cost.microseconds:6.2f} us per task {parts}\n")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Whatever user code does wrong ends in an error of its own run; the next one works, and nothing is kept alive."""
 
 import asyncio
+import functools
 import signal
 
 import executor_user_code as user
 import pytest
 
 from gnomon.runtime.messages import RunTasks
-from gnomon.runtime.protocol import RemoteError, decode_error
+from gnomon.runtime.protocol import Ref, RemoteError, decode_error
 
 
 def run(coroutine):
@@ -44,7 +45,7 @@ def test_raised_by_decoding(driver, kind, exception, where):
             if where == "argument":
                 task_id = d.submit(user.same, bad)
             elif where == "code":
-                task_id = d.submit(user.functools.partial(user.same, bad))
+                task_id = d.submit(functools.partial(user.same, bad))
             else:
                 value = d.put(bad, "value" if where == "dependency" else "segment")
                 task_id = d.submit(user.use, deps=(value,))
@@ -76,7 +77,7 @@ def test_raised_by_encoding(driver, kind):
         async with driver(kind) as d:
             task_id = d.submit(user.make_no_pickle)
             assert await d.outcome(task_id) is None  # fine, as long as nobody wants it
-            assert await d.call(user.spy_result, user.Ref(0), deps=(task_id,)) == "NoPickle"
+            assert await d.call(user.spy_result, Ref(0), deps=(task_id,)) == "NoPickle"
             request_id = d.ask(task_id)
             assert await d.answer(request_id) is None
             record = d.lost_values[request_id]
@@ -136,7 +137,7 @@ def test_nothing_keeps_values_alive(driver, kind):
             try:
                 kept = d.submit(user.return_big, "value")
                 await d.outcome(kept)
-                failed = d.submit(user.fail_plain, "argument", user.Ref(0), deps=(kept,))
+                failed = d.submit(user.fail_plain, "argument", Ref(0), deps=(kept,))
                 await d.until(lambda: failed in d.errors)
                 assert await d.call(user.alive, "value") is True
                 d.drop(kept)

@@ -133,7 +133,7 @@ def test_named_executors(driver, kind, signals):
             assert await d.call(user.add, 1) == 1
             assert await d.call(user.add, 2, executor="default") == 2
             unknown, gpu = d.run([d.row(user.add, 1, executor="tpu"), d.row(user.who_am_i, executor="gpu")])
-            with pytest.raises(Exception, match=r"wants executor 'tpu'.*it has 'gpu', 'default'"):
+            with pytest.raises(ValueError, match=r"wants executor 'tpu'.*it has 'gpu', 'default'"):
                 await d.outcome(unknown)
             user.touch(go)
             await d.outcome(held)

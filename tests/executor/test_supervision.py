@@ -12,12 +12,17 @@ import executor_user_code as user
 import psutil
 import pytest
 
+from gnomon.runtime.protocol import Ref
 from gnomon.runtime.worker.executor import process
 from gnomon.runtime.worker.executor.death import describe_exit
 
 
 def run(coroutine):
     return asyncio.run(coroutine)
+
+
+def threads_of(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
 
 
 def test_child_starts_light(driver):
@@ -85,8 +90,11 @@ def test_close_lets_running_tasks_end_and_forgets_queued_ones(driver, kind, sign
         async with driver(kind) as d:
             held, queued = d.run([d.row(user.touch_and_wait, began, go), d.row(user.add, 1)])
             await d.until(lambda: os.path.exists(began))
+            before = threads_of(d.executor.pid)
             closing = asyncio.create_task(d.executor.close(20.0))
             await asyncio.sleep(0)
+            if kind == "process":  # a child that was told to leave has a thread more, which watches the link
+                await d.until(lambda: threads_of(d.executor.pid) > before)
             user.touch(go)
             await closing
             await d.executor.close(1.0)
@@ -126,7 +134,7 @@ def test_close_of_threads_leaves_those_that_go_on(driver, signals, caplog):
             d.submit(user.touch_and_wait, began, go)
             await d.until(lambda: os.path.exists(began))
             await d.executor.close(0.01)
-        user.touch(go)
+            user.touch(go)
 
     run(main())
     assert "tasks still run" in caplog.text
@@ -264,7 +272,7 @@ def test_descriptors_do_not_add_up(driver):
             before = await d.call(user.descriptors)
             for _ in range(3):
                 ids = [d.put(b"x" * 2_000_000) for _ in range(10)]
-                await d.call(user.use, *(user.Ref(i) for i in range(10)), deps=tuple(ids))
+                await d.call(user.use, *(Ref(i) for i in range(10)), deps=tuple(ids))
                 for task_id in ids:
                     assert len(await d.value(task_id)) == 2_000_000
                 d.drop(*ids)

@@ -58,6 +58,7 @@ class Connection:
         address: of the scheduler.
         refusal: None while calls are welcome, else why not (not connected any more, closed, forked).
         by_reference: whether payloads may be objects of this process.
+        future_id: gives the next future id.
     """
 
     def __init__(self, name: str) -> None:
@@ -71,7 +72,7 @@ class Connection:
         self._awake = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._comm: Comm | None = None
-        self._future_ids = itertools.count(1)
+        self.future_id: Callable[[], int] = itertools.count(1).__next__
         self._request_ids = itertools.count(1)
         self._by_id: dict[int, weakref.ref[FutureState]] = {}
         self._by_key: dict[Key, weakref.ref[FutureState]] = {}
@@ -222,7 +223,7 @@ class Connection:
 
     def register(self, key: Key) -> FutureState:
         """A new registration of a key. The caller pushes what makes the scheduler know it."""
-        number = next(self._future_ids)
+        number = self.future_id()
         state = FutureState(key, number, self)
         self._by_id[number] = ref = weakref.ref(state)
         with self._lock:

@@ -132,18 +132,41 @@ def compute_graph(collections: Sequence[Any], optimize_graph: bool) -> Collectio
     from dask.base import collections_to_expr
 
     finalize: Any = FinalizeCompute
-    expr = finalize(collections_to_expr(collections, optimize_graph)).optimize()
+    order = _order(collections, optimize_graph)
+    expr = finalize(collections_to_expr([collections[i] for i in order], optimize_graph)).optimize()
     dsk, annotations = as_graph(expr)
-    return CollectionGraph(dsk, flat_keys(expr.__dask_keys__()), annotations)
+    return CollectionGraph(dsk, _back(flat_keys(expr.__dask_keys__()), order), annotations)
 
 
 def persist_graph(collections: Sequence[Any], optimize_graph: bool) -> CollectionGraph:
     """The graph whose results are the collections' parts."""
     from dask.base import collections_to_expr
 
-    expr: Any = collections_to_expr(collections, optimize_graph).optimize()
+    order = _order(collections, optimize_graph)
+    expr: Any = collections_to_expr([collections[i] for i in order], optimize_graph).optimize()
     dsk, annotations = as_graph(expr)
-    return CollectionGraph(dsk, list(expr.__dask_keys__()), annotations)
+    return CollectionGraph(dsk, _back(list(expr.__dask_keys__()), order), annotations)
+
+
+def _order(collections: Sequence[Any], optimize_graph: bool) -> list[int]:
+    """The collections in an order that dask keeps: it puts those of one optimizer together, with their keys."""
+    optimizers: list[Any] = []
+    groups: list[list[int]] = []
+    for i, collection in enumerate(collections):
+        optimizer = getattr(collection, "__dask_optimize__", None) if optimize_graph else None
+        if optimizer in optimizers:
+            groups[optimizers.index(optimizer)].append(i)
+        else:
+            optimizers.append(optimizer)
+            groups.append([i])
+    return [i for group in groups for i in group]
+
+
+def _back(keys: list[Any], order: list[int]) -> list[Any]:
+    """The keys in the order of the collections."""
+    if len(keys) != len(order):
+        raise ValueError(f"dask gave {len(keys)} keys for {len(order)} collections")
+    return [key for _, key in sorted(zip(order, keys, strict=True), key=lambda pair: pair[0])]
 
 
 def rebuild(collection: Any, parts: Mapping[Any, Any]) -> Any:

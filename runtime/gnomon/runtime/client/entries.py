@@ -35,14 +35,15 @@ def place(index: int) -> Ref:
 class Nested:
     """A call inside the arguments of another."""
 
-    __slots__ = ("args", "function")
+    __slots__ = ("args", "function", "kwargs")
 
-    def __init__(self, function: Any, args: list[Any]) -> None:
+    def __init__(self, function: Any, args: list[Any], kwargs: dict[str, Any] | None = None) -> None:
         self.function = function
         self.args = args
+        self.kwargs = kwargs or None
 
-    def __reduce__(self) -> tuple[type[Nested], tuple[Any, list[Any]]]:
-        return Nested, (self.function, self.args)
+    def __reduce__(self) -> tuple[type[Nested], tuple[Any, ...]]:
+        return Nested, (self.function, self.args, self.kwargs) if self.kwargs else (self.function, self.args)
 
 
 class Entry:
@@ -101,7 +102,10 @@ def _evaluate(template: Any, values: list[Any]) -> Any:
     if kind is tuple:
         return tuple(_evaluate(item, values) for item in template)
     if kind is Nested:
-        return template.function(*[_evaluate(item, values) for item in template.args])
+        args = [_evaluate(item, values) for item in template.args]
+        if template.kwargs:
+            return template.function(*args, **{k: _evaluate(v, values) for k, v in template.kwargs.items()})
+        return template.function(*args)
     if kind is dict:
         return {k: _evaluate(v, values) for k, v in template.items()}
     if kind is set or kind is frozenset:

@@ -88,6 +88,10 @@ class Results:
             return
         try:
             await pause(countdown, timeout)
+        except TimeoutError:
+            key = next((state.key for state in pending if state.status == PENDING), pending[0].key)
+            others = f" and {countdown.left - 1} others" if countdown.left > 1 else ""
+            raise TimeoutError(f"{key!r}{others} not done within {timeout:g} s") from None
         finally:
             if countdown.left > 0:
                 self._connection.unwatch(pending, countdown)

@@ -4,19 +4,23 @@ Two dialects live side by side in one graph, and both are read here: raw ones (t
 as references, lists, literals) and task nodes (``dask._task_spec``), whose classes ``dask_adapter`` names.
 Only what the wanted keys need is converted. Order is the scheduler's business. No pickling here: see ``bundling``.
 
-Contents: GraphTask, convert, wire_key.
+Contents: Conversion, GraphTask, NodeKinds, convert, topological, wire_key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import is_
 from typing import Any, NamedTuple
 
 from gnomon.runtime.client.entries import FLAT, NESTED, NODE, VALUE, Nested, place
 from gnomon.runtime.client.future import Future, FutureState
 from gnomon.runtime.messages import Key
 
-__all__ = ["Conversion", "GraphTask", "NodeKinds", "convert", "wire_key"]
+__all__ = ["MAX_ROWS", "Conversion", "GraphTask", "NodeKinds", "convert", "topological", "wire_key"]
+
+#: Tasks above which a graph is sent in several messages (74 bytes a task; a frame holds 64 MiB).
+MAX_ROWS = 200_000
 
 
 class NodeKinds(NamedTuple):
@@ -42,7 +46,7 @@ class Conversion(NamedTuple):
     """What a graph came to.
 
     Fields:
-        tasks: the tasks to run, by key, in the graph's order.
+        tasks: the tasks to run, by key, in the graph's order; very many with each behind what it needs.
         known: keys that stand for futures.
     """
 
@@ -147,7 +151,9 @@ class _Converter:
                 for need in task.needs:
                     if need not in done:
                         push(need)
-        _check_acyclic(done)
+        order = topological(done)
+        if len(done) > MAX_ROWS:
+            return Conversion({key: done[key] for key in order}, known)
         if len(done) == len(dsk):
             return Conversion({key: done[key] for key in dsk}, known)
         return Conversion({key: done[key] for key in dsk if key in done}, known)
@@ -276,17 +282,18 @@ class _Converter:
         kwargs = dict(node.kwargs)
         nested = False
         for i, arg in enumerate(args):
-            if isinstance(arg, interesting):
-                args[i] = new = self._node_template(arg, kinds)
+            new = self._node_template(arg, kinds) if isinstance(arg, interesting) else self._data(arg)
+            if new is not arg:
+                args[i] = new
                 nested = nested or type(new) is not _REF
         for name, arg in kwargs.items():
-            if isinstance(arg, interesting):
-                kwargs[name] = new = self._node_template(arg, kinds)
-                if type(new) is not _REF:
-                    raise _OpaqueNode
-        if nested and kwargs:
-            raise _OpaqueNode
-        return (NESTED, Nested(node.func, args)) if nested else (FLAT, node.func, args, kwargs or None)
+            new = self._node_template(arg, kinds) if isinstance(arg, interesting) else self._data(arg)
+            if new is not arg:
+                kwargs[name] = new
+                nested = nested or type(new) is not _REF
+        if nested:
+            return (NESTED, Nested(node.func, args, kwargs))
+        return (FLAT, node.func, args, kwargs or None)
 
     def _node_template(self, node: Any, kinds: NodeKinds) -> Any:
         """A node inside another's arguments."""
@@ -300,8 +307,23 @@ class _Converter:
         make = kinds.containers.get(type(node))
         if make is None and (type(node) is not kinds.task or node.kwargs):
             raise _OpaqueNode
-        args = [self._node_template(arg, kinds) if isinstance(arg, interesting) else arg for arg in node.args]
+        args = [
+            self._node_template(arg, kinds) if isinstance(arg, interesting) else self._data(arg) for arg in node.args
+        ]
         return Nested(node.func, args) if make is None else make(args)
+
+    def _data(self, value: Any) -> Any:
+        """Data among a node's arguments: no keys are looked for in it, but futures; the same object if it has none."""
+        kind = type(value)
+        if kind is Future:
+            return self._other(value)
+        if kind is list or kind is tuple or kind is set or kind is frozenset:
+            items = [self._data(item) for item in value]
+            return value if all(map(is_, items, value)) else kind(items)
+        if kind is dict:
+            items = [self._data(item) for item in value.values()]
+            return value if all(map(is_, items, value.values())) else dict(zip(value, items, strict=True))
+        return value
 
     # References
 
@@ -340,11 +362,14 @@ class _Converter:
 _REF = type(place(0))
 
 
-def _check_acyclic(tasks: Mapping[Any, GraphTask]) -> None:
-    """Raise ValueError if a task needs itself, directly or through others: it would wait for ever."""
+def topological(tasks: Mapping[Any, GraphTask]) -> list[Any]:
+    """The keys, each behind those it needs.
+
+    Raises ValueError if a task needs itself, directly or through others: it would wait for ever.
+    """
     left: dict[Any, int] = {}
     dependents: dict[Any, list[Any]] = {}
-    free = []
+    order = []
     for key, task in tasks.items():
         count = 0
         for need in task.needs:
@@ -357,16 +382,17 @@ def _check_acyclic(tasks: Mapping[Any, GraphTask]) -> None:
         if count:
             left[key] = count
         else:
-            free.append(key)
-    while free:
-        for key in dependents.get(free.pop(), ()):
+            order.append(key)
+    for done in order:  # grows while it is walked
+        for key in dependents.get(done, ()):
             left[key] -= 1
             if not left[key]:
                 del left[key]
-                free.append(key)
+                order.append(key)
     if left:
         some = ", ".join(repr(key) for key in list(left)[:5])
         raise ValueError(f"the graph has a cycle, through some of {some}")
+    return order
 
 
 def _contains(dsk: Mapping[Any, Any], value: Any) -> bool:

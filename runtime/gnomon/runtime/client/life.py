@@ -250,16 +250,18 @@ class ClientLife(ClusterView):
         """Close the cluster, scheduler and workers, and then the client."""
         if self.asynchronous:
             return self._shutdown_async()
-        if self.status == "running":
+        if self.status == "running" and self.cluster is None:
             with contextlib.suppress(CommError):
                 drive(self._ask("shutdown", {}, 10.0))
+        self._owns_cluster = self.cluster is not None
         self._close_sync("the client shut the cluster down", None)
         return None
 
     async def _shutdown_async(self) -> None:
-        if self.status == "running":
+        if self.status == "running" and self.cluster is None:
             with contextlib.suppress(CommError):
                 await drive_async(self._ask("shutdown", {}, 10.0))
+        self._owns_cluster = self.cluster is not None
         await self._close_async("the client shut the cluster down")
 
     def close_at_exit(self) -> None:
@@ -299,6 +301,9 @@ class ClientLife(ClusterView):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self._close_async("the client is closed")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a client stays in its process; inside a task, get_client() gives one of the same cluster")
 
     def __repr__(self) -> str:
         return f"<Client: {self._connection.address or 'no address'!r} {self.status}>"

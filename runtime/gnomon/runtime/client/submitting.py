@@ -18,7 +18,7 @@ from gnomon.runtime.client.connection import Connection
 from gnomon.runtime.client.future import Future, FutureState
 from gnomon.runtime.client.keys import ATOMS, digest, is_plain, name_of, token_of, unique_keys
 from gnomon.runtime.client.packing import Packed, options_of, pack, payload_of
-from gnomon.runtime.messages import ByReference, Key, Payload, TaskOptions, WantKeys
+from gnomon.runtime.messages import ByReference, Key, Payload, ReleaseFutures, TaskOptions, WantKeys
 from gnomon.runtime.protocol import dumps_call
 
 if TYPE_CHECKING:
@@ -218,13 +218,14 @@ class Submitter:
             own = _own_options(annotations, options)
             codes, task_codes, payloads = bundling.bundle(conversion.tasks, self._number, connection.by_reference)
             outputs = {key: connection.register(graph.wire_key(key)) for key in missing if key not in known}
-            part = bundling.columns(
-                conversion, task_codes, payloads, outputs, own, default, fifo_timeout, self._parent_task()
-            )
+            wants = bundling.Wants(outputs, own, default, fifo_timeout, self._parent_task())
+            parts, bridges = bundling.columns(conversion, task_codes, payloads, wants, connection.future_id)
             for code in codes:
                 connection.queue(code)
-            if part.keys:
+            for part in parts:
                 connection.push(part)
+            if bridges:
+                connection.push(ReleaseFutures(tuple(bridges)))
             for code in codes:
                 connection.queue(outgoing.Forget(code.number))
         return {key: Future.of_state(outputs.get(key) or known[key], self._client) for key in dict.fromkeys(wanted)}

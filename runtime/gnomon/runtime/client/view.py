@@ -36,7 +36,7 @@ class ClusterView:
         return await answer(self._connection.ask(method, arguments), timeout)
 
     def scheduler_info(self, n_workers: int = -1) -> Any:
-        """What the cluster is made of; ``["workers"]`` maps addresses (``n_workers`` of them) to what is known of each."""
+        """What the cluster is made of; ``["workers"]`` maps addresses (``n_workers`` of them) to what is known."""
         return self.call(self._scheduler_info(n_workers))
 
     async def _scheduler_info(self, n_workers: int) -> dict[str, Any]:

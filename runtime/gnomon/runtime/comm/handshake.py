@@ -64,6 +64,7 @@ _MAGIC = "gnomon"
 _NONCE = 32
 _PREFIX = struct.Struct("!I")
 _REASON_LIMIT = 400
+_WORD_LIMIT = 64
 
 #: The two ends of a connection as one side sees them: own address, then the other's, as ``host:port``; empty: unknown.
 View = tuple[str, str]
@@ -165,13 +166,10 @@ class _Side:
             raise self._refuse(AuthenticationError, f"{self.address} sent our own challenge back")
         if hello.role not in self._identity.accept:
             wanted = " or ".join(sorted(self._identity.accept))
-            raise self._refuse(HandshakeError, f"{self.address} is a {hello.role}; this side talks to a {wanted}")
+            raise self._part(f"{self.address} is a {hello.role}; this side talks to a {wanted}")
         if self._identity.role not in hello.accept:
             wanted = " or ".join(hello.accept)
-            raise self._refuse(
-                HandshakeError,
-                f"the {hello.role} at {self.address} talks to a {wanted}, not to a {self._identity.role}",
-            )
+            raise self._part(f"the {hello.role} at {self.address} talks to a {wanted}, not to a {self._identity.role}")
         try:
             check_role(self._certificate, hello.role, self.address)
         except AuthenticationError as exc:
@@ -190,19 +188,19 @@ class _Side:
         if protocol != PROTOCOL_VERSION or python != sys.version_info[:2]:
             ours = f"protocol {PROTOCOL_VERSION} on Python {sys.version_info[0]}.{sys.version_info[1]}"
             theirs = f"protocol {protocol} on Python {python[0]}.{python[1]}"
+            self._let_them_find_out()
             raise VersionMismatchError(
                 f"this side runs gnomon's {ours}, {self.address} runs {theirs}; both need the same gnomon and Python"
             )
         hello = _Hello._make(fields) if len(fields) == len(_Hello._fields) else None
         if (
             hello is None
-            or type(hello.role) is not str
             or type(hello.accept) is not tuple
-            or not all(type(role) is str for role in hello.accept)
+            or not all(_is_word(word) for word in (hello.role, *hello.accept))
             or type(hello.nonce) is not bytes
             or len(hello.nonce) != _NONCE
             or type(hello.secret_origin) is not str
-            or not _is_pair(hello.view, str)
+            or not (_is_pair(hello.view, str) and all(_is_word(word) for word in hello.view))
             or type(hello.info) is not dict
             or type(hello.info.get("name", "")) is not str
         ):
@@ -225,6 +223,14 @@ class _Side:
             reason = "".join(c if c.isprintable() else "?" for c in reason[:_REASON_LIMIT])
             raise error(f"{self.address} refused this side: {reason}")
         return fields
+
+    def _part(self, text: str) -> HandshakeError:
+        """The error for two sides that are not made for each other."""
+        self._let_them_find_out()
+        return HandshakeError(text)
+
+    def _let_them_find_out(self) -> None:
+        """The other side has what it needs to find the same error itself, in its own words: our hello."""
 
     def _refuse(self, error: type[HandshakeError], text: str) -> HandshakeError:
         """The error for this side, after the other's copy was put into ``farewell``."""
@@ -307,14 +313,13 @@ class Responder(_Side):
         Raises HandshakeError or a subclass of it; then send ``farewell`` and close.
         """
         if self._theirs is None:
-            try:
-                self._take_hello(frame, initiator=False)
-            except VersionMismatchError:
-                self.farewell = self._hello  # from which the other side learns our versions
-                raise
+            self._take_hello(frame, initiator=False)
             return self._hello
         self._check_proof(frame)
         return _packed((_MAGIC, "proof", self._proof(self._proof_label)))
+
+    def _let_them_find_out(self) -> None:
+        self.farewell = self._hello
 
 
 def foreign_error(address: str, start: bytes) -> HandshakeError:
@@ -359,6 +364,11 @@ def _endpoint(name: Any) -> str:
 
 def _is_loopback(endpoint: str) -> bool:
     return endpoint.startswith(("127.", "[::1]"))
+
+
+def _is_word(value: Any) -> bool:
+    """Whether a stranger's text may be shown in messages and logs."""
+    return type(value) is str and len(value) <= _WORD_LIMIT and value.isascii() and value.isprintable()
 
 
 def _is_pair(value: Any, kind: type[Any]) -> bool:

@@ -71,15 +71,12 @@ def user_secret_path() -> str:
 def _user_secret() -> bytes:
     path = user_secret_path()
     try:
-        return _read(path, "your own secret file")
-    except FileNotFoundError:
-        pass
-    try:
-        _make(path)
-        return _read(path, "your own secret file")
+        try:
+            return _read(path, "your own secret file")
+        except FileNotFoundError:
+            _make(path)
+            return _read(path, "your own secret file")
     except OSError as exc:
-        if isinstance(exc, ConfigError):
-            raise
         raise ConfigError(f"could not make the secret file {path} ({exc.strerror}); set GNOMON_SECRET instead") from exc
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import random
 import socket
 import ssl
@@ -115,7 +116,7 @@ async def connect_tcp(
     identity = security.identity(role, accept=expect, tls=context is not None, info=info)
     pause = _FIRST_PAUSE
     unexplained = 0
-    last: BaseException | None = None
+    last: OSError | None = None
     try:
         async with asyncio.timeout(timeout):
             while True:
@@ -134,10 +135,15 @@ async def connect_tcp(
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(pause * 2, _LONGEST_PAUSE)
     except TimeoutError as exc:
-        why = f": {last}" if last is not None else ""
+        why = f": {_reason(last)}" if last is not None else ""
         raise ConnectTimeoutError(f"nobody accepted a connection at {address} within {timeout:g} s{why}") from exc
     asyncio.get_running_loop().call_soon(comm.start, handlers)
     return comm
+
+
+def _reason(exc: OSError) -> str:
+    """The system's word for it; asyncio puts one of its own in place of that."""
+    return os.strerror(exc.errno) if exc.errno is not None and exc.errno > 0 else str(exc)
 
 
 async def _attempt(address: Address, context: ssl.SSLContext | None, identity: Identity) -> StreamComm:

@@ -124,10 +124,12 @@ class TcpListener(Listener):
             task = self._loop.create_task(self._admit(sock), name=f"handshake at {self.address}")
             self._half_open[task] = sock
             task.add_done_callback(self._admitted)
+            await asyncio.sleep(0)  # accepting does not wait while connections are queued, and others want their turn
 
     def _drop_oldest(self) -> None:
         for task in self._half_open:
-            if task.cancel():
+            if not task.cancelling():
+                task.cancel()
                 self._complaints.add("dropped the oldest of too many connections whose handshake was not over")
                 return
 
@@ -148,6 +150,8 @@ class TcpListener(Listener):
             async with asyncio.timeout(self._patience):
                 await self._attach(sock, comm, tls=self._context, server_hostname=None)
                 await shake_hands(comm, Responder, self._identity, self._scheme)
+            if comm.closed:
+                return  # it has gone again
             handlers = self._on_comm(comm)
         except TimeoutError:
             self._drop(sock, comm, f"{who} did not complete the handshake within {self._patience:g} s")

@@ -1,5 +1,7 @@
 """Bytes moved by tornado's ``IOStream``, so that its cost can be compared with that of asyncio's transports.
 
+A stranger who fails TLS here costs a log line of tornado's own (``tornado.general``) beside our rationed ones.
+
 Contents: attach.
 """
 
@@ -23,7 +25,7 @@ async def attach(
 ) -> None:
     """Put a connected socket under a comm, after TLS's handshake if there is a context; no name: as server.
 
-    The caller sets the deadline. Raises OSError (of which ssl.SSLError is one); the socket is then the caller's to close.
+    The caller sets the deadline. Raises OSError (of which ssl.SSLError is one); the socket is the caller's to close.
     """
     stream = IOStream(sock)
     if tls is not None:

@@ -2,8 +2,8 @@
 
 Same key, other definition: a key that the scheduler knows keeps its first definition as long as that is alive. But a
 definition that erred, that is only kept as lineage (released), or that a client cancelled while others went on needing
-it, gives way to one that differs from it: the key then names a new task with a new id. The old one keeps its own futures
-and dependents. So no value of an old definition is ever reported for a new one.
+it, gives way to one that differs from it: the key then names a new task with a new id. The old one keeps its own
+futures and dependents. So no value of an old definition is ever reported for a new one.
 
 Contents: admit.
 """
@@ -86,7 +86,8 @@ def _generation(model: Model, message: UpdateGraph) -> int:
     if parent is not None and parent.state == PROCESSING:
         generation: int = parent.priority[1]
         return generation if generation % 2 else generation - 1
-    if model.generation == 0 or model.now - model.generation_time > message.fifo_timeout:
+    merged = message.fifo_timeout > 0.0 and model.now - model.generation_time <= message.fifo_timeout
+    if not merged:
         model.generation += 2
         model.generation_time = model.now
     return model.generation
@@ -128,10 +129,8 @@ def _make_tasks(
 def _places(sequence: list[int]) -> list[int]:
     """By row, its place in the sequence."""
     places = [0] * len(sequence)
-    place = 0
-    for row in sequence:
-        places[row] = place
-        place += 1
+    for place in range(len(sequence)):
+        places[sequence[place]] = place
     return places
 
 
@@ -161,13 +160,10 @@ def _link(client: ClientState, message: UpdateGraph, rows: list[TaskState], firs
         alive = True
         for item in row:
             index = item
-            if index >= 0:
-                dep = rows[index]
-            else:
-                dep = externals[-1 - index]
-                if dep is None:
-                    alive = False
-                    continue
+            dep = rows[index] if index >= 0 else externals[-1 - index]
+            if dep is None:
+                alive = False
+                continue
             needs.append(dep)
             if dep.dependents is None:
                 dep.dependents = [ts]

@@ -27,7 +27,7 @@ def want(outbox: Outbox, ts: TaskState, client: ClientState, future_id: int) -> 
         ts.more_wants.append((client, future_id))
     if ts.state == MEMORY:
         outbox.to_client(client.client_id).done(future_id, ts.nbytes, ts.value)
-    elif ts.state == ERRED:
+    elif ts.error is not None:
         outbox.to_client(client.client_id).erred(future_id, ts.blame, ts.error)
 
 
@@ -47,7 +47,9 @@ def unwant(ts: TaskState, client: ClientState, future_id: int) -> None:
         ts.more_wants = None
 
 
-def cancel(model: Model, outbox: Outbox, root: TaskState, client: ClientState, force: bool, reason: str, text: str) -> None:
+def cancel(
+    model: Model, outbox: Outbox, root: TaskState, client: ClientState, force: bool, reason: str, text: str
+) -> None:
     """Withdraw a client's interest (with ``force`` everyone's) in a task, and in what is made from it.
 
     What somebody else still wants, or needs for what they want, goes on.
@@ -65,8 +67,7 @@ def cancel(model: Model, outbox: Outbox, root: TaskState, client: ClientState, f
         else:
             _drop_wants_of(outbox, ts, client, reason, text)
         if ts.client is None:
-            for dependent in ts.dependents or ():
-                stack.append(dependent)
+            stack.extend(ts.dependents or ())
     for ts in reversed(list(touched)):
         let_go(model, outbox, ts)
 

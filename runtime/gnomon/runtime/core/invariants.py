@@ -1,4 +1,5 @@
-"""What must hold between any two events, checked from scratch. For tests, simulations and debugging: it walks everything."""
+"""What must hold between any two events, checked from scratch. For tests, simulations and debugging: it walks
+everything."""
 
 from __future__ import annotations
 
@@ -145,7 +146,9 @@ def _check_collections(model: Model) -> None:
     assert model.queue.live == len(queued), (model.queue.live, len(queued))
     entries = {*model.queue.line, *[entry[2] for entry in model.queue.heap]}
     assert entries.issuperset(queued), "a queued task is not in the queue"
-    assert not (model.queue.live or model.ready) or model.placement_wanted or _all_full(model), "placement wasn't asked for"
+    assert not (model.queue.live or model.ready) or model.placement_wanted or _all_full(model), (
+        "placement wasn't asked for"
+    )
     counts: dict[str, list[int]] = {}
     for ts in model.by_id.values():
         row = counts.setdefault(ts.group.name, [0] * len(STATE_NAMES))

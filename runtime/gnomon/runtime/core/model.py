@@ -168,7 +168,9 @@ class Model:
             options = self.options[wish] = Options(wish)
         return options
 
-    def add_task(self, key: Key, code: Code | None, payload: Payload, options: Options, priority: tuple[int, int, int]) -> TaskState:
+    def add_task(
+        self, key: Key, code: Code | None, payload: Payload, options: Options, priority: tuple[int, int, int]
+    ) -> TaskState:
         """A new definition of a key; one before it keeps its futures and dependents but not the name."""
         group = self.group_of(key)
         task_id = self.unseen_task
@@ -216,10 +218,7 @@ class Model:
 
 
 def _has_resources(ws: WorkerState, needed: tuple[tuple[str, float], ...]) -> bool:
-    for name, amount in needed:
-        if ws.resources.get(name, 0.0) < amount:
-            return False
-    return True
+    return all(ws.resources.get(name, 0.0) >= amount for name, amount in needed)
 
 
 def _host_of(address: str) -> str:

@@ -21,7 +21,17 @@ class Options:
         eligible, eligible_version: the workers that may run it, as of that version of the set of workers.
     """
 
-    __slots__ = ("eligible", "eligible_version", "executor", "loose", "resources", "restricted", "retries", "user_priority", "wish")
+    __slots__ = (
+        "eligible",
+        "eligible_version",
+        "executor",
+        "loose",
+        "resources",
+        "restricted",
+        "retries",
+        "user_priority",
+        "wish",
+    )
 
     def __init__(self, wish: TaskOptions) -> None:
         self.wish = wish

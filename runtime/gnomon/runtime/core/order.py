@@ -2,9 +2,10 @@
 """Order of the tasks of an arriving graph: depth first, so that what has begun is finished before more is begun.
 
 A row comes after all it depends on. From each sink (a row nothing depends on) we go down, the deepest branch first, and
-number rows on the way back up. As soon as a row is numbered, the few dependents that have become complete follow at once:
-they consume it while it is in memory. (Rows with many dependents don't draw them along: all the leaves of a graph may
-hang on one common input.) So a graph of many branches holds about one branch's inputs at a time. Linear in the edges.
+number rows on the way back up. As soon as a row is numbered, the few dependents that have become complete follow at
+once: they consume it while it is in memory. (Rows with many dependents don't draw them along: all the leaves of a
+graph may hang on one common input.) So a graph of many branches holds about one branch's inputs at a time. Linear in
+the edges.
 """
 
 from __future__ import annotations
@@ -55,7 +56,12 @@ def _count_edges(dependencies: tuple[tuple[int, ...], ...], externals: int) -> i
 
 
 def _link(
-    dependencies: tuple[tuple[int, ...], ...], n: int, down_at: array[int], down: array[int], up_at: array[int], up: array[int]
+    dependencies: tuple[tuple[int, ...], ...],
+    n: int,
+    down_at: array[int],
+    down: array[int],
+    up_at: array[int],
+    up: array[int],
 ) -> None:
     """Fill the edges of all rows, both ways: those of row ``i`` are at ``at[i]`` to ``at[i + 1]``."""
     position = 0

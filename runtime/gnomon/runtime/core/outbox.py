@@ -98,7 +98,13 @@ class Outbox:
         self.prefixes.append(ts.group.prefix.name)
 
     def record_rows(
-        self, worker_id: int, threads: array[int], timings: array[float], nbytes: array[int], ok: int, skipped: list[int]
+        self,
+        worker_id: int,
+        threads: array[int],
+        timings: array[float],
+        nbytes: array[int],
+        ok: int,
+        skipped: list[int],
     ) -> None:
         """The columns of a message whose rows, but for those skipped, were given to ``record_run``."""
         if skipped:
@@ -141,7 +147,9 @@ class Outbox:
         """Take the records of the runs that were accepted since the last time; None if there are none."""
         if not self.keys:
             return None
-        columns = RunColumns(self.keys, self.prefixes, self.worker_ids, self.threads, self.timings, self.nbytes, self.ok)
+        columns = RunColumns(
+            self.keys, self.prefixes, self.worker_ids, self.threads, self.timings, self.nbytes, self.ok
+        )
         self._fresh_records()
         return columns
 

@@ -75,8 +75,7 @@ def choose(model: Model, ts: TaskState) -> WorkerState | None:
         _add_others(model, candidates, stamp)
     best = None
     best_cost = 0.0
-    for item in candidates:
-        ws = item
+    for ws in candidates:
         missing = total - ws.local_bytes if ws.stamp == stamp else total
         cost = ws.occupancy / ws.nthreads + missing / model.bandwidth
         if best is None or cost < best_cost or (cost == best_cost and ws.nbytes < best.nbytes):
@@ -86,16 +85,16 @@ def choose(model: Model, ts: TaskState) -> WorkerState | None:
 
 
 def _add_others(model: Model, candidates: list[WorkerState], stamp: int) -> None:
-    """Some workers with an idle thread that are no candidates yet."""
-    added = 0
-    seen = 0
+    """Some workers with an idle thread, or with little beside what runs, that are no candidates yet."""
+    wanted = _OTHERS
+    looks = 8 * _OTHERS
     for item in model.open:
         ws: WorkerState = item
-        seen += 1
-        if ws.active < ws.nthreads and ws.stamp != stamp:
+        if ws.active < ws.floor and ws.stamp != stamp:
             candidates.append(ws)
-            added += 1
-        if added == _OTHERS or seen == 8 * _OTHERS:
+            wanted -= 1
+        looks -= 1
+        if wanted == 0 or looks == 0:
             break
 
 
@@ -117,13 +116,18 @@ def has_room(model: Model, ws: WorkerState, prefix: TaskPrefix) -> bool:
 def _hand_out(model: Model, outbox: Outbox) -> None:
     """Give queued tasks to workers with room: to each at most its threads' share, again while that gets some away."""
     queue = model.queue
+    if queue.live == 1:
+        best = _least_loaded(model)
+        _fill(model, outbox, best, 1)
+        if queue.live == 0:
+            return
     ranked = []
     for item in model.open:
         ws: WorkerState = item
         ranked.append((ws.occupancy / ws.nthreads, ws.active / ws.nthreads, ws.worker_id, ws))
     ranked.sort()
     given = 1
-    while given and queue.live:
+    while given and queue.live and model.open:
         given = 0
         threads = 0
         for entry in ranked:
@@ -139,6 +143,30 @@ def _hand_out(model: Model, outbox: Outbox) -> None:
             share = (queue.live * ws.nthreads + threads - 1) // threads
             threads -= ws.nthreads
             given += _fill(model, outbox, ws, share)
+
+
+def _least_loaded(model: Model) -> WorkerState:
+    """The open worker with the smallest backlog: what the first of all, ranked, would be."""
+    best = None
+    for item in model.open:
+        ws: WorkerState = item
+        if best is None or _before(ws, best):
+            best = ws
+    assert best is not None
+    return best
+
+
+def _before(ws: WorkerState, other: WorkerState) -> bool:
+    """Whether a worker has less to do than another."""
+    mine = ws.occupancy / ws.nthreads
+    theirs = other.occupancy / other.nthreads
+    if mine != theirs:
+        return mine < theirs
+    mine = ws.active / ws.nthreads
+    theirs = other.active / other.nthreads
+    if mine != theirs:
+        return mine < theirs
+    return ws.worker_id < other.worker_id
 
 
 def _fill(model: Model, outbox: Outbox, ws: WorkerState, share: int) -> int:

@@ -1,8 +1,9 @@
 """The common queue: ready tasks whose place doesn't matter wait here until a worker has room for them.
 
-Tasks that need nothing (or little: small values that travel with the assignment, or what all of their group needs) would
-flood the workers with results if they were all handed out at once, and would be stuck behind the wrong worker. So they
-wait by priority, and each worker is given a backlog: enough measured work to cover the way to the scheduler and back.
+Tasks that need nothing (or little: small values that travel with the assignment, or what all of their group needs)
+would flood the workers with results if they were all handed out at once, and would be stuck behind the wrong worker.
+So they wait by priority, and each worker is given a backlog: enough measured work to cover the way to the scheduler
+and back.
 
 How much that is, ``placement`` says.
 

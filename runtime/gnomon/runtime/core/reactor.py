@@ -22,7 +22,17 @@ from gnomon.runtime.core.recovery import lose_executor, lose_worker
 from gnomon.runtime.core.states import RELEASED, WAITING
 from gnomon.runtime.core.stealing import on_reply
 from gnomon.runtime.core.task import TaskState
-from gnomon.runtime.core.transitions import demand, fail, leave_worker, let_go, ready, release_code, requeue, set_state, to_memory
+from gnomon.runtime.core.transitions import (
+    demand,
+    fail,
+    leave_worker,
+    let_go,
+    ready,
+    release_code,
+    requeue,
+    set_state,
+    to_memory,
+)
 from gnomon.runtime.core.worker import WorkerState
 from gnomon.runtime.messages import (
     CancelFutures,
@@ -40,6 +50,7 @@ from gnomon.runtime.messages import (
     TasksErred,
     TasksFinished,
     TasksSeceded,
+    TransfersDone,
     UpdateGraph,
     WantKeys,
 )
@@ -62,10 +73,14 @@ __all__ = [
     "on_tasks_erred",
     "on_tasks_finished",
     "on_tasks_seceded",
+    "on_transfers_done",
     "on_update_graph",
     "on_values_missing",
     "on_want_keys",
 ]
+
+#: Bytes from which a transfer's time tells of the bandwidth rather than of latency.
+_LARGE_TRANSFER = 1_000_000
 
 
 # Clients
@@ -230,7 +245,9 @@ def on_add_worker(model: Model, outbox: Outbox, message: RegisterWorker, now: fl
     return worker_id
 
 
-def on_remove_worker(model: Model, outbox: Outbox, worker_id: int, cause: ErrorRecord | None, safe: bool, now: float) -> None:
+def on_remove_worker(
+    model: Model, outbox: Outbox, worker_id: int, cause: ErrorRecord | None, safe: bool, now: float
+) -> None:
     """A worker is gone. ``safe``: it left in good order, and no task is to blame."""
     ws = model.workers.get(worker_id)
     if ws is not None:
@@ -389,6 +406,17 @@ def on_tasks_seceded(model: Model, outbox: Outbox, worker_id: int, message: Task
 
 
 # Values
+
+
+def on_transfers_done(model: Model, worker_id: int, message: TransfersDone, now: float) -> None:
+    """A worker fetched values: what large ones took is the measure of the bandwidth. Raises ValueError."""
+    n = len(message.nbytes)
+    if not len(message.starts) == len(message.stops) == n:
+        raise ValueError("the columns of transfers differ in length")
+    for i in range(n):
+        seconds = message.stops[i] - message.starts[i]
+        if message.nbytes[i] >= _LARGE_TRANSFER and 1e-6 < seconds < 1e6:
+            model.bandwidth += 0.2 * (message.nbytes[i] / seconds - model.bandwidth)
 
 
 def on_replicas_added(model: Model, outbox: Outbox, worker_id: int, message: ReplicasAdded, now: float) -> None:

@@ -1,8 +1,8 @@
 """What happens when a worker, or only its executor, is lost.
 
-Values of which it held the last copy are computed again, as far as someone wants or needs them; its unfinished tasks are
-placed anew under another attempt number. Tasks that were running when it died are blamed: one that has taken down more
-than ``allowed_failures`` is given up as ``KilledWorker``. Planned departures blame nobody.
+Values of which it held the last copy are computed again, as far as someone wants or needs them; its unfinished tasks
+are placed anew under another attempt number. Tasks that were running when it died are blamed: one that has taken down
+more than ``allowed_failures`` is given up as ``KilledWorker``. Planned departures blame nobody.
 
 Contents: lose_worker, lose_executor.
 """
@@ -50,10 +50,10 @@ def lose_worker(model: Model, outbox: Outbox, ws: WorkerState, cause: ErrorRecor
 def lose_executor(
     model: Model, outbox: Outbox, ws: WorkerState, running: dict[TaskState, None], cause: ErrorRecord | None
 ) -> None:
-    """A worker's executor died; the worker stays, empty. ``running`` are the tasks that ran."""
-    for code in ws.codes.values():
-        code.workers.remove(ws.worker_id)
-    ws.codes.clear()
+    """A worker's executor died; the worker stays, without values. ``running`` are the tasks that ran.
+
+    Its agent lives on and keeps the code, which it gives to the next executor.
+    """
     _lose_all(model, outbox, ws, running, cause, True)
 
 
@@ -105,7 +105,7 @@ def _lose_all(
 
 def _killed(ts: TaskState, ws: WorkerState, cause: ErrorRecord | None) -> ErrorRecord:
     """The error of a task that was running too often when a worker died."""
-    text = f"KilledWorker: {ts.key!r} was running on {ts.failures} workers that died; the last was {ws.name!r} at {ws.address}"
+    text = f"KilledWorker: {ts.key!r} was running on {ts.failures} workers when they died, the last {ws.name!r}"
     if cause is not None:
         text = f"{text}: {cause.text}"
     return ErrorRecord(KILLED_WORKER, text)

@@ -12,7 +12,16 @@ from gnomon.runtime.core.model import Model
 from gnomon.runtime.core.outbox import Outbox
 from gnomon.runtime.core.states import MEMORY, PROCESSING, RELEASED, WAITING
 from gnomon.runtime.core.task import TaskState
-from gnomon.runtime.core.transitions import demand, fail, leave_worker, let_go, requeue, set_state, to_memory, value_gone
+from gnomon.runtime.core.transitions import (
+    demand,
+    fail,
+    leave_worker,
+    let_go,
+    requeue,
+    set_state,
+    to_memory,
+    value_gone,
+)
 from gnomon.runtime.core.worker import WorkerState
 from gnomon.runtime.messages import NO_OPTIONS, ErrorRecord, ScatterData
 
@@ -31,6 +40,7 @@ def add(model: Model, outbox: Outbox, ws: WorkerState, task_id: int, attempt: in
             to_memory(model, outbox, ts, nbytes, None)
             return
         if ts.state == MEMORY:
+            ts.missing = 0  # it can be fetched
             if ts not in ws.has_what:
                 ts.holders = (*ts.holders, ws)
                 ws.has_what[ts] = None
@@ -51,8 +61,8 @@ def missing(
 ) -> None:
     """A worker (or a client: None) couldn't have a value from a holder: name others, or place its tasks anew.
 
-    A holder that answers that it doesn't have the value is believed. One that can't be reached keeps its copy for others
-    to try, until ``missing_limit`` reports; then the value is computed again.
+    A holder that answers that it doesn't have the value is believed. One that can't be reached keeps its copy for
+    others to try, until ``missing_limit`` reports; then the value is computed again.
     """
     ts = model.by_id.get(task_id)
     if ts is None:
@@ -92,7 +102,7 @@ def _take_back(model: Model, outbox: Outbox, dep: TaskState, ws: WorkerState) ->
         outbox.free(ws, ts.task_id, ts.attempt)
         ts.missing += 1
         if ts.missing > 3 * model.settings.missing_limit:
-            text = f"{ts.key!r} could not be run: {ts.missing} times its input {dep.key!r} could not be fetched by its worker"
+            text = f"{ts.key!r} was not run: {ts.missing} times its worker could not fetch {dep.key!r}, which it needs"
             fail(model, outbox, ts, ErrorRecord(UNREACHABLE, text), ts.key)
         else:
             requeue(model, outbox, ts)
@@ -108,7 +118,11 @@ def scatter(
     n = len(message.keys)
     if not len(message.future_ids) == len(message.nbytes) == len(message.values) == n:
         raise ValueError("the columns of scattered data differ in length")
-    if len(set(message.future_ids)) != n or 0 in message.future_ids or not client.futures.keys().isdisjoint(message.future_ids):
+    if (
+        len(set(message.future_ids)) != n
+        or 0 in message.future_ids
+        or not client.futures.keys().isdisjoint(message.future_ids)
+    ):
         raise ValueError("a future id is used twice, or is 0")
     targets = model.workers_named(message.workers) if message.workers else list(model.workers.values())
     if not targets and None in message.values:

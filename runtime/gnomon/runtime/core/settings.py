@@ -16,10 +16,11 @@ class Settings(NamedTuple):
         backlog_bytes: expected results per thread above which the backlog of ``backlog_seconds`` is cut.
         max_backlog: most queued runs per thread, however short they are.
         allowed_failures: workers a task may take down before it is given up as ``KilledWorker``.
-        bandwidth: bytes per second assumed between workers.
+        bandwidth: bytes per second between workers, until transfers were measured.
         unknown_duration: seconds assumed of a task whose like has never run.
         unknown_nbytes: bytes assumed of a result whose like was never seen.
-        steal_latency: seconds a stolen task costs at least.
+        unknown_nbytes: int = 1024
+    steal_latency: seconds a stolen task costs at least.
         missing_limit: reports that a value can't be fetched from a living holder before that copy is given up; a task
             errs when its inputs were missing three times as often.
         story_length: entries of the story log.
@@ -33,7 +34,6 @@ class Settings(NamedTuple):
     allowed_failures: int = 3
     bandwidth: float = 100e6
     unknown_duration: float = 0.5
-    unknown_nbytes: int = 1024
     steal_latency: float = 0.005
     missing_limit: int = 5
     story_length: int = 100_000

@@ -2,8 +2,8 @@
 
 A task is *released* when its result isn't wanted now (it is kept because a result made from it may be lost), *waiting*
 for its dependencies or, with none missing, for the next placement pass, *queued* until some worker has room,
-*no-worker* while no worker may run it, *processing* on a worker, in *memory* on workers (or with the scheduler, if small),
-*erred*, or *forgotten*: no longer part of the model.
+*no-worker* while no worker may run it, *processing* on a worker, in *memory* on workers (or with the scheduler, if
+small), *erred*, or *forgotten*: no longer part of the model.
 """
 
 from __future__ import annotations

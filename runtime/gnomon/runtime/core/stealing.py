@@ -1,9 +1,9 @@
 """Moving tasks that have not begun from workers with much to do to workers with idle threads.
 
-In two steps, so that no task ever runs twice for it: the scheduler asks the worker for a task back (``StealTasks``), and
-only what comes back (``StealReplies``) is given to the other. A task is asked for if it would end clearly sooner: the
-difference of the backlogs must exceed its run, the transfer of what it needs, and the latency of asking; very short
-tasks are left alone unless the difference is large. The queue needs none of this: it is handed out late anyway.
+In two steps, so that no task ever runs twice for it: the scheduler asks the worker for a task back (``StealTasks``),
+and only what comes back (``StealReplies``) is given to the other. A task is asked for if it would end clearly sooner:
+the difference of the backlogs must exceed its run, the transfer of what it needs, and the latency of asking; very
+short tasks are left alone unless the difference is large. The queue needs none of this: it is handed out late anyway.
 
 Contents: balance, on_reply.
 """
@@ -128,7 +128,4 @@ def on_reply(model: Model, outbox: Outbox, ws: WorkerState, ts: TaskState, given
 
 
 def _inputs_there(ts: TaskState) -> bool:
-    for dep in ts.dependencies:
-        if dep.state != MEMORY:
-            return False
-    return True
+    return all(dep.state == MEMORY for dep in ts.dependencies)

@@ -36,7 +36,7 @@ cpdef void lose(Model model, Outbox outbox, TaskState root) except *
 cpdef void drop_wants(Outbox outbox, TaskState ts, str reason, str text) except *
 @cython.locals(ts=TaskState, stack=list, dependents=list)
 cpdef void let_go(Model model, Outbox outbox, TaskState root) except *
-@cython.locals(state=int, ws=WorkerState, dep=TaskState)
+@cython.locals(state=int, ws=WorkerState, runner=WorkerState, dep=TaskState)
 cdef void _release(Model model, Outbox outbox, TaskState ts, list stack) except *
 @cython.locals(group=TaskGroup, code=Code, dep=TaskState, dependents=list, d=TaskState)
 cdef void _forget(Model model, Outbox outbox, TaskState ts, list stack) except *

@@ -95,8 +95,9 @@ def settle(model: Model, outbox: Outbox, ts: TaskState) -> None:
         return
     for item in ts.dependencies:
         dep: TaskState = item
-        if dep.state == ERRED:
-            fail(model, outbox, ts, dep.error, dep.blame)
+        error = dep.error
+        if error is not None:
+            fail(model, outbox, ts, error, dep.blame)
             return
         if dep.state == RELEASED and dep.code is None:
             lose(model, outbox, ts)
@@ -316,10 +317,10 @@ def _release(model: Model, outbox: Outbox, ts: TaskState, stack: list[TaskState]
         ts.error = None
         ts.blame = ""
     else:
-        if state == PROCESSING:
-            ws = ts.processing_on
+        runner = ts.processing_on
+        if runner is not None:
             leave_worker(model, ts)
-            outbox.free(ws, ts.task_id, ts.attempt)
+            outbox.free(runner, ts.task_id, ts.attempt)
         else:
             _leave_waiting_place(model, ts)
         for item in ts.dependencies:
@@ -351,6 +352,7 @@ def _forget(model: Model, outbox: Outbox, ts: TaskState, stack: list[TaskState])
         dep: TaskState = item
         dep.dead += 1
         dependents = dep.dependents
+        assert dependents is not None, dep
         if dep.dead == len(dependents):
             dep.dependents = None
             dep.dead = 0

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import platform
 import traceback
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
@@ -93,6 +94,7 @@ class Requests:
             "id": self._scheduler.id,
             "address": self._scheduler.address,
             "started": self._scheduler.started,
+            "pid": os.getpid(),
             **info,
         }
 
@@ -124,7 +126,7 @@ class Requests:
         """Where the records stand: pass ``number`` to ``telemetry`` later."""
         return self._scheduler.telemetry.mark(clock.now())
 
-    def telemetry(self, since: int, limit: int = 10_000) -> dict[str, Any]:
+    def telemetry(self, since: Sequence[int], limit: int = 10_000) -> dict[str, Any]:
         """A page of records since a number."""
         return self._scheduler.telemetry.since(since, limit)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import socket
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -227,6 +228,8 @@ class Scheduler:
             event = WORKER_EVENTS.get(kind)
             try:
                 if event is not None and worker.id:
+                    if kind is TasksErred:
+                        self._record_errors(worker, message, now)
                     event(self.model, self.outbox, worker.id, message, now)
                 elif isinstance(message, RegisterWorker) and not worker.id:
                     self._on_register(worker, message, now)
@@ -245,6 +248,17 @@ class Scheduler:
                 break
         self._ask_turn_end()
 
+    def _record_errors(self, worker: WorkerStream, message: TasksErred, now: float) -> None:
+        """Keep why runs failed, for reports; stale ones are nobody's business."""
+        tasks = [self.model.by_id.get(task_id) for task_id in message.task_ids]
+        rows = [
+            (task, error)
+            for task, attempt, error in zip(tasks, message.attempts, message.errors, strict=True)
+            if task is not None and task.attempt == attempt
+        ]
+        keys, prefixes = [task.key for task, _ in rows], [task.group.prefix.name for task, _ in rows]
+        self.telemetry.append_errors(keys, prefixes, worker.id, [error for _, error in rows], now)
+
     def _on_register(self, worker: WorkerStream, message: RegisterWorker, now: float) -> None:
         try:
             worker.id = reactor.on_add_worker(self.model, self.outbox, message, now)
@@ -254,6 +268,7 @@ class Scheduler:
             worker.comm.close()
             return
         worker.name, worker.address, worker.nthreads = message.name, message.address, message.nthreads
+        worker.same_clock = message.host == socket.gethostname()
         self.workers[worker.id] = worker
         worker.send([WorkerRegistered(worker.id, self._heartbeat_interval())])
         self._ids[message.address] = worker.id

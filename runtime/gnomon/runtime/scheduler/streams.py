@@ -42,6 +42,7 @@ class WorkerStream(_Stream):
         id: the brain's number, 0 before it has registered.
         last_seen: scheduler time of its last message.
         clock_offset: seconds to add to the worker's times to have scheduler times.
+        same_clock: whether it runs on the scheduler's machine, where there is no offset to estimate.
         leaving: whether it was told to leave, so that its end is no failure.
     """
 
@@ -55,6 +56,7 @@ class WorkerStream(_Stream):
         self.clock_offset = 0.0
         self.leaving = False
         self.metrics: dict[str, Any] = {}
+        self.same_clock = False
         self._best_round_trip = float("inf")
         self._last_request = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -67,7 +69,7 @@ class WorkerStream(_Stream):
         """
         self.metrics = message.metrics
         round_trip = message.metrics.get("round_trip")
-        if isinstance(round_trip, float):
+        if isinstance(round_trip, float) and not self.same_clock:
             self._best_round_trip *= 1.01
             if round_trip <= self._best_round_trip:
                 self._best_round_trip = round_trip

@@ -7,8 +7,8 @@ Contents:
     state/      the worker's brain, sans-IO
     executor/   where user code runs: threads, or a child process
 
-``Worker`` is imported when it is first used: an executor's process imports this package on its way to ``executor/``, and
-must not load the agent.
+``Worker`` is imported when it is first used: an executor's process imports this package on its way to ``executor/``,
+and must not load the agent.
 """
 
 from __future__ import annotations

@@ -383,6 +383,7 @@ class Worker:
                     self.send_to_scheduler([message._replace(request_id=number)])
             elif isinstance(message, ExecutorReady):
                 events.on_executor_ready(self.model, self.outbox, now)
+                source.on_executor_ready()
         self.ask_turn_end()
 
     def _on_executor_lost(self, running: Sequence[tuple[int, int]], cause: ErrorRecord) -> None:

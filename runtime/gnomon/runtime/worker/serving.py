@@ -39,6 +39,7 @@ class ValueSource:
         self._by_number: dict[int, Wanted] = {}
         self._last_number = 0
         self._prepared = threading.local()
+        self._puts: list[tuple[Future[None], int, int, Held]] = []
         self._closed = False
 
     # Called by the server's threads
@@ -69,14 +70,16 @@ class ValueSource:
         return value
 
     def put(self, task_id: int, attempt: int, value: Held) -> None:
-        """Take a value that a client brings.
+        """Take a value that a client brings; waits for an executor that is being started.
 
-        Raises ClusterError if there is no executor to hold it.
+        Raises ClusterError if there is none to hold it.
         """
-        done: Future[bool] = Future()
+        done: Future[None] = Future()
         self._call(self._put, done, task_id, attempt, value)
-        if not done.result(_PUT_TIMEOUT):
-            raise ClusterError(f"worker {self._worker.name} has no executor to hold the value now; try again")
+        try:
+            done.result(_PUT_TIMEOUT)
+        except TimeoutError:
+            raise ClusterError(f"worker {self._worker.name} has no executor to hold the value") from None
 
     def _ask(self, wanted: Sequence[Wanted]) -> dict[Wanted, Future[Held | None]]:
         """One future per value, shared with whoever waits for it already."""
@@ -116,16 +119,24 @@ class ValueSource:
         if numbers:
             self._worker.send_to_executor([EncodeValues(tuple(numbers), tuple(task_ids))])
 
-    def _put(self, done: Future[bool], task_id: int, attempt: int, value: Held) -> None:
+    def _put(self, done: Future[None], task_id: int, attempt: int, value: Held) -> None:
         worker = self._worker
-        accepted = events.on_value_received(worker.model, worker.outbox, task_id, attempt, _size(value), clock.now())
-        if accepted:
-            if isinstance(value, Segment):
-                worker.put_segments([task_id], [value.layout], [os.dup(value.fd)])
-            else:
-                worker.put_values([task_id], [value])
-            worker.ask_turn_end()
-        done.set_result(accepted)
+        if not events.on_value_received(worker.model, worker.outbox, task_id, attempt, _size(value), clock.now()):
+            self._puts.append((done, task_id, attempt, value))
+            return
+        if isinstance(value, Segment):
+            worker.put_segments([task_id], [value.layout], [os.dup(value.fd)])
+        else:
+            worker.put_values([task_id], [value])
+        worker.ask_turn_end()
+        if not done.done():
+            done.set_result(None)
+
+    def on_executor_ready(self) -> None:
+        """There is an executor to hold what clients brought meanwhile."""
+        puts, self._puts = self._puts, []
+        for put in puts:
+            self._put(*put)
 
     def on_encoded(self, message: ValueEncoded, fd: int | None) -> None:
         """The executor made a value ready; ``fd`` is its segment, if it has one."""

@@ -143,8 +143,8 @@ def _shut_down(runner: Runner, link: ChildLink, grace: float) -> None:
         finally:
             os._exit(0)
 
-    threading.Thread(target=watch, name="gnomon-link", daemon=True).start()
     runner.stop()
+    threading.Thread(target=watch, name="gnomon-link", daemon=True).start()
     if not runner.join(grace):
         os._exit(0)
 

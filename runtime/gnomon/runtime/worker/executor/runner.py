@@ -27,7 +27,6 @@ from gnomon.runtime.messages import (
     DropCodes,
     DropValues,
     EncodeValues,
-    ErrorRecord,
     Message,
     PutSegments,
     PutValues,
@@ -38,6 +37,7 @@ from gnomon.runtime.messages import (
     TasksSeceded,
 )
 from gnomon.runtime.worker.executor.context import Cluster, Place
+from gnomon.runtime.worker.executor.failing import record_failure
 from gnomon.runtime.worker.executor.interface import ExecutorSettings
 from gnomon.runtime.worker.executor.outgoing import Emit, Outgoing, pack_times
 from gnomon.runtime.worker.executor.page import THREADS, Cells
@@ -184,7 +184,7 @@ class Runner:
         """A run that names an executor that there is none of."""
         known = ", ".join(repr(name) for name in self._pools if name)
         text = f"task {row[2]!r} wants executor {name!r}, which this worker does not have; it has {known}"
-        record = ErrorRecord("ValueError", f"ValueError: {text}")
+        record = record_failure(ValueError(text))
         time = now()
         self._outgoing.add(TasksErred((row[0],), (row[1],), (record,), (0,), pack_times([(time,) * 4])))
         self._outgoing.flush()
