@@ -16,12 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOTS = {"runtime": ROOT / "runtime", "profiler": ROOT / "profiler", "reports": ROOT / "reports"}
 
 #: What each room may import of ours. A room not named here may import everything below the shells.
-BOTTOM = {"config", "errors", "clock", "build"}
+BOTTOM = {"config", "errors", "clock", "build", "descriptors"}
 ALLOWED = {
     "config": {"errors"},
     "errors": set(),
     "clock": set(),
     "build": set(),
+    "descriptors": set(),
     "messages": set(),
     "core": {"messages", "build"},
     "worker.state": {"messages", "build"},

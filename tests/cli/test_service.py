@@ -46,26 +46,26 @@ def signal_me(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_first_signal_closes(number):
     built = []
-    serve(lambda: built.append(StandIn()) or built[0], signal_me(number))
+    serve("it", lambda: built.append(StandIn()) or built[0], signal_me(number))
     assert built[0].reason == f"got {number.name}"
 
 
 def test_signal_while_it_starts():
     built = []
-    serve(lambda: built.append(StandIn(starts=False)) or built[0], lambda: pytest.fail("it never started"))
+    serve("it", lambda: built.append(StandIn(starts=False)) or built[0], lambda: pytest.fail("it never started"))
     assert built[0].reason == "got SIGTERM"
 
 
 def test_end_by_itself():
     built = []
-    serve(lambda: built.append(StandIn()) or built[0], lambda: built[0].end.set())  # noqa: PLW0108
+    serve("it", lambda: built.append(StandIn()) or built[0], lambda: built[0].end.set())  # noqa: PLW0108
     assert built[0].reason is None
 
 
 @pytest.mark.parametrize("error", [ClusterError("no luck"), OSError("no luck"), ValueError("no luck")])
 def test_failure_to_start_is_one_line(error):
-    with pytest.raises(click.ClickException, match=r"^no luck$") as caught:
-        serve(lambda: StandIn(error), lambda: pytest.fail("it never started"))
+    with pytest.raises(click.ClickException, match=r"^(it: )?no luck$") as caught:
+        serve("it", lambda: StandIn(error), lambda: pytest.fail("it never started"))
     assert caught.value.exit_code == 1
 
 
@@ -102,5 +102,5 @@ def test_no_scheduler_file(tmp_path, text):
 
 def test_no_thread_is_left():
     before = threading.active_count()
-    serve(StandIn, signal_me(signal.SIGINT))
+    serve("it", StandIn, signal_me(signal.SIGINT))
     assert threading.active_count() == before

@@ -145,7 +145,7 @@ def test_pure_calls_share_a_key_and_impure_ones_do_not(client):
 
 
 def test_restrictions_are_kept(client):
-    first, second = client.scheduler_info()["workers"]
+    _, second = client.scheduler_info()["workers"]
     futures = client.map(inc, range(20), workers=[second], pure=False)
     wait(futures, timeout=30)
     assert {tuple(a) for a in client.who_has(futures).values()} == {(second,)}

@@ -45,7 +45,8 @@ def _open_files() -> set[str]:
 
 @pytest.fixture
 def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Run a coroutine on a loop of the configured kind; fail on leaked tasks or files, and on errors only the loop saw."""
+    """Run a coroutine on a loop of the configured kind; fail on leaked tasks or files, and on errors only the loop
+    saw."""
 
     def runner(coroutine: Coroutine[Any, Any, Any], *, expect_loop_errors: bool = False) -> Any:
         problems: list[dict[str, Any]] = []

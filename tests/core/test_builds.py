@@ -60,8 +60,10 @@ for step in range(300):
         env.worker(f"w{step}", nthreads=rng.randrange(1, 4))
     elif kind < 6 and busy:
         worker = rng.choice(busy)
-        keys = rng.sample(worker.keys(), rng.randrange(1, len(worker.runs) + 1))
-        env.finish(worker, *keys, nbytes=rng.randrange(10**6), value=rng.choice([None, b"v"]), seconds=rng.random() / 100)
+        count = rng.randrange(1, len(worker.runs) + 1)
+        keys = rng.sample(worker.keys(), count)
+        env.finish(worker, *keys, nbytes=rng.randrange(10**6), value=rng.choice([None, b"v"]), seconds=rng.random() /
+        100)
     elif kind == 6 and futures:
         env.release(client, futures.pop(rng.randrange(len(futures))))
     elif kind == 7:

@@ -71,6 +71,7 @@ class Client:
         self._unused_key = 1
         self._codes: list[int] = []
         self._unused_code = 1
+        self._pure_code = 0
         self._cancelled_keys: list[str] = []
         self._answers: dict[int, Callable[[Any], None]] = {}
         self.connection = Connection(world, name, False, self._receive)
@@ -83,8 +84,8 @@ class Client:
     def act(self) -> None:
         """Do one thing that a client may do."""
         chance = self._chance
-        often = (self.submit, self.submit, self.submit, self.fan_out)
-        deeds = (*often, self.release, self.cancel, self.retry, self.want, self.scatter)
+        often = (self.submit, self.submit, self.submit, self.fan_out, self.pure_chain)
+        deeds = (*often, self.release, self.release, self.cancel, self.retry, self.redefine, self.want, self.scatter)
         chance.choice(deeds)()
 
     def submit(self) -> None:
@@ -142,6 +143,33 @@ class Client:
         rows = ((), *[(0,)] * (count - 1))
         codes = (self._codes[0],) * count
         self._up.send([UpdateGraph((), tuple(keys), codes, tuple(payloads), rows, (), tuple(futures))])
+
+    def pure_chain(self) -> None:
+        """A chain that other clients bring as well, in the same words; of its parts a random few are wanted."""
+        chance = self._chance
+        group = chance.randint(0, 2)
+        keys = [f"pure-{group}-{i}" for i in range(chance.randint(1, 6))]
+        payloads = [self.oracle.define_pure(key) for key in keys]
+        wanted = [chance.random() < 0.3 for _ in keys[1:]] + [True]
+        futures = [self._new_future(keys[i], payloads[i], False) if wanted[i] else 0 for i in range(len(keys))]
+        rows = tuple((i - 1,) if i else () for i in range(len(keys)))
+        self._pure_code = self._pure_code or self._unused_code
+        brought = ()
+        if self._pure_code not in self._codes:
+            self._codes.append(self._pure_code)
+            self._unused_code += 1
+            brought = ((self._pure_code, b"pure"),)
+        codes = (self._pure_code,) * len(keys)
+        self._up.send([UpdateGraph(brought, tuple(keys), codes, tuple(payloads), rows, (), tuple(futures))])
+
+    def redefine(self) -> None:
+        """Give keys that failed another definition, without a word to the old."""
+        futures = self._some(ERRED, 2)
+        if futures and self._codes:
+            keys = tuple(dict.fromkeys(f.key for f in futures))
+            payloads = tuple(self.oracle.define().payload for _ in keys)
+            wanted = tuple(self._new_future(key, payload, False) for key, payload in zip(keys, payloads, strict=True))
+            self._up.send([UpdateGraph((), keys, (self._codes[0],) * len(keys), payloads, (), (), wanted)])
 
     def _new_key(self) -> str:
         self._unused_key += 1

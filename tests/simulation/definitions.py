@@ -70,6 +70,7 @@ class Oracle:
         self.runs: dict[bytes, int] = {}
         self.deaths: dict[int, int] = {}
         self.tainted: set[Any] = set()
+        self.pure: dict[str, bytes] = {}
         self.promises: dict[tuple[int, int], Outcome] = {}
 
     def define(self, *, large: bool = False) -> Definition:
@@ -93,6 +94,13 @@ class Oracle:
         definition = Definition(payload, small, nbytes, ticks, failures, kills, chance.random() < 0.05, trapped)
         self.definitions[payload] = definition
         return definition
+
+    def define_pure(self, key: str) -> bytes:
+        """The payload of a key that has the same definition whoever brings it."""
+        payload = self.pure.get(key)
+        if payload is None:
+            payload = self.pure[key] = self.define().payload
+        return payload
 
     def promise(self, client_id: int, future_id: int, outcome: Outcome) -> None:
         """A future stands for a task with this outcome."""

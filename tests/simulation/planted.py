@@ -66,7 +66,9 @@ def _gives_up(model: Any, outbox: Any, value: Any) -> None:
     """After a failed fetch no other holder is tried, and nobody told."""
 
 
-def _takes_any_value(model: Any, outbox: Any, holder: str, ids: Any, attempts: Any, nbytes: Any, values: Any, now: float) -> Any:
+def _takes_any_value(
+    model: Any, outbox: Any, holder: str, ids: Any, attempts: Any, nbytes: Any, values: Any, now: float
+) -> Any:
     """A fetched value of any attempt will do; the flight is not even closed."""
     return [True] * len(ids)
 

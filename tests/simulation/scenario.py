@@ -18,7 +18,7 @@ from tests.simulation.world import SimulationError, World
 __all__ = ["Cluster", "Result", "simulate"]
 
 #: Virtual seconds within which a healed cluster must come to rest.
-_REST = 600
+_REST = 120
 
 
 class Result(NamedTuple):

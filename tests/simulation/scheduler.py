@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon.runtime.core import Model, Outbox, Settings, invariants, placement, queries, reactor, stealing
+from gnomon.runtime.core.states import ERRED, RELEASED
 from gnomon.runtime.messages import (
     CancelFutures,
     ErrorRecord,
@@ -29,7 +30,7 @@ from gnomon.runtime.messages import (
     WorkerRegistered,
 )
 from tests.simulation.definitions import Oracle
-from tests.simulation.world import Link, World
+from tests.simulation.world import Link, SimulationError, World
 
 __all__ = ["CLOSED", "OPENED", "Connection", "Retired", "Scheduler"]
 
@@ -47,7 +48,6 @@ _WORKER_EVENTS: dict[type[Any], Callable[..., None]] = {
 }
 
 _CLIENT_EVENTS: dict[type[Any], Callable[..., None]] = {
-    UpdateGraph: reactor.on_update_graph,
     ReleaseFutures: reactor.on_release_futures,
     CancelFutures: reactor.on_cancel_futures,
     RetryFutures: reactor.on_retry_futures,
@@ -176,10 +176,32 @@ class Scheduler:
                 self.oracle.scattered.setdefault(row[0], value if value is not None else b"scattered")
             self._learn(ident, message.future_ids)
             connection.down.send([Response(message.request_id, rows)])
+        elif kind is UpdateGraph:
+            firm = self._firm_definitions(message)
+            reactor.on_update_graph(self.model, self.outbox, ident, message, now)
+            self._learn(ident, message.future_ids)
+            self._check_definitions(ident, message, firm)
         else:
             _CLIENT_EVENTS[kind](self.model, self.outbox, ident, message, now)
-            if kind is UpdateGraph or kind is WantKeys:
+            if kind is WantKeys:
                 self._learn(ident, message.future_ids)
+
+    def _firm_definitions(self, message: UpdateGraph) -> dict[Any, bytes]:
+        """The keys of a graph that keep the definition they have: neither erred, nor released, nor cancelled."""
+        firm = {}
+        for key in message.keys:
+            task = self.model.tasks.get(key)
+            if task is not None and task.state not in (RELEASED, ERRED) and not task.cancelled:
+                firm[key] = task.payload
+        return firm
+
+    def _check_definitions(self, client_id: int, message: UpdateGraph, firm: dict[Any, bytes]) -> None:
+        """Every other key stands for what this graph says."""
+        futures = self.model.clients[client_id].futures
+        for key, payload, future_id in zip(message.keys, message.payloads, message.future_ids, strict=True):
+            task = futures.get(future_id)
+            if task is not None and task.payload != firm.get(key, payload):
+                raise SimulationError(f"{key} stands for {task.payload!r}, not {firm.get(key, payload)!r}")
 
     def _learn(self, client_id: int, future_ids: tuple[int, ...]) -> None:
         """Let the oracle know which definition each new future stands for."""

@@ -51,7 +51,7 @@ class World:
         self._number += 1
         heapq.heappush(self._due, (self.ticks + ticks, self._number, function, arguments))
 
-    def run(self, until: int | None = None, limit: int = 200_000) -> None:
+    def run(self, until: int | None = None, limit: int = 60_000) -> None:
         """Let things happen until nothing is due (before ``until``). Raises SimulationError over ``limit`` events."""
         while self._due and (until is None or self._due[0][0] <= until):
             self.ticks, _, function, arguments = heapq.heappop(self._due)

@@ -2,7 +2,8 @@
 
     from gnomon.runtime import Client, LocalCluster
 
-The public names are imported when they are first used, so that processes which need a part of the engine load that part.
+The public names are imported when they are first used, so that processes which need a part of the engine load that
+part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which build of the compiled modules runs: extension or source.
 
 The brains' modules are the same ``.py`` files compiled or not. An extension beside its source wins by the import
-system's own rules; ``GNOMON_PURE=1`` turns that round, ``GNOMON_REQUIRE_COMPILED=1`` makes a missing extension an error.
+system's own rules; ``GNOMON_PURE=1`` turns that round, ``GNOMON_REQUIRE_COMPILED=1`` makes a missing extension an
+error.
 """
 
 from __future__ import annotations

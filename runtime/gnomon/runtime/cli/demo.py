@@ -126,7 +126,7 @@ def _shuffle(client: Client, partitions: int) -> _Outcome:
     began = now()
     work = shuffle.submit(client, partitions)
     progress(work.futures, "Shuffling")
-    lengths: list[int] = client.gather(work.futures)
+    lengths = [int(part.sum()) for part in client.gather(work.futures)]
     seconds = now() - began
     if sum(lengths) != work.rows:
         raise click.ClickException(f"the shuffle lost rows: {sum(lengths):,} of {work.rows:,} came back")

@@ -74,4 +74,5 @@ def scheduler(host: str | None, port: int, interface: str | None, protocol: str 
         return built[0]
 
     with process_file(others["pid_file"]), scheduler_file(others["scheduler_file"]) as write_address:
-        serve(build, lambda: write_address(built[0].address))
+        where = f"{others['host'] or others['interface'] or _HOST}:{port}"
+        serve(f"a scheduler at {where}", build, lambda: write_address(built[0].address))

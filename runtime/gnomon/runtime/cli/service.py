@@ -20,12 +20,14 @@ from typing import Any, NoReturn, Protocol
 
 import click
 
-from gnomon.runtime.deploy.surroundings import run
+from gnomon.runtime.deploy.surroundings import kill_descendants, run
 from gnomon.runtime.errors import GnomonError
 
 __all__ = ["Server", "log_to_stderr", "process_file", "read_scheduler_file", "scheduler_file", "serve"]
 
 logger = logging.getLogger(__name__)
+
+_GRACE = 20.0  # seconds that a server has to close in good order
 
 
 class Server(Protocol):
@@ -47,17 +49,19 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     logging.getLogger("gnomon").setLevel(level)
 
 
-def serve(build: Callable[[], Server], on_started: Callable[[], None] | None = None) -> None:
+def serve(what: str, build: Callable[[], Server], on_started: Callable[[], None] | None = None) -> None:
     """Build a server on a new loop, start it and run it until it ends or a signal comes.
 
-    The server itself says in the log where it is.
+    The server itself says in the log where it is; ``what`` names it in errors that don't.
 
     Raises click.ClickException (exit code 1) with the reason if it can't start or ends badly.
     """
     try:
         run(_serve(build, on_started))
-    except (GnomonError, OSError, ValueError) as exc:
+    except GnomonError as exc:
         raise click.ClickException(str(exc) or type(exc).__name__) from exc
+    except (OSError, ValueError) as exc:
+        raise click.ClickException(f"{what}: {exc or type(exc).__name__}") from exc
 
 
 async def _serve(build: Callable[[], Server], on_started: Callable[[], None] | None) -> None:
@@ -79,7 +83,12 @@ async def _serve(build: Callable[[], Server], on_started: Callable[[], None] | N
     waits = [finished, leaving]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     if not finished.done():
-        await server.close(reason=leaving.result())
+        closing = asyncio.ensure_future(server.close(reason=leaving.result()))
+        await asyncio.wait([closing], timeout=_GRACE)
+        if not closing.done():
+            logger.error("Could not close in order within %g s, and leave", _GRACE)
+            _leave_at_once(1)
+        closing.result()
     await finished
 
 
@@ -89,7 +98,7 @@ def _handle_signals(leaving: asyncio.Future[str]) -> None:
 
     def on_signal(number: signal.Signals) -> None:
         if leaving.done():
-            _leave_at_once(number)
+            _leave_at_once(128 + number)
         logger.info("Got %s, closing; once more leaves at once", number.name)
         leaving.set_result(f"got {number.name}")
 
@@ -97,11 +106,12 @@ def _handle_signals(leaving: asyncio.Future[str]) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-def _leave_at_once(number: signal.Signals) -> NoReturn:
-    """No closing, no clean-up but the files; children see the end of their pipe and leave by themselves."""
+def _leave_at_once(code: int) -> NoReturn:
+    """No closing, no clean-up but the files and the processes below us."""
     for path in list(_written):
         _remove(path)
-    os._exit(128 + number)
+    kill_descendants(os.getpid())
+    os._exit(code)
 
 
 _written: set[Path] = set()

@@ -120,11 +120,11 @@ def worker(scheduler: str | None, scheduler_file: str | None, nworkers: int | No
     with process_file(options["pid_file"]):
         address = scheduler or _wait_for_file(str(scheduler_file), options["death_timeout"])
         if count == 1:
-            serve(lambda: Worker(address, **settings, name=options["name"]))
+            serve(f"a worker of {address}", lambda: Worker(address, **settings, name=options["name"]))
         else:
             stem = options["name"] or f"{socket.gethostname()}-{os.getpid()}"
             names = [f"{stem}-{i}" for i in range(count)]
-            serve(lambda: _Several(address, {name: {**settings, "name": name} for name in names}))
+            serve(f"workers of {address}", lambda: _Several(address, {name: {**settings, "name": name} for name in names}))
 
 
 class _Several:

@@ -93,8 +93,8 @@ def columns(
 ) -> tuple[list[Part], list[int]]:
     """The rows of a converted graph, in several parts if they are very many.
 
-    Gives the parts, and the future ids (taken from ``future_id``) by which later parts name tasks of earlier ones: to be
-    released behind the last part.
+    Gives the parts, and the future ids (taken from ``future_id``) by which later parts name tasks of earlier ones: to
+    be released behind the last part.
     """
     tasks, known = conversion
     keys = list(tasks)

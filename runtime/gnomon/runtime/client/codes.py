@@ -10,6 +10,7 @@ Contents: Codes, Code.
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 import types
 from collections import OrderedDict
@@ -97,8 +98,8 @@ class Codes:
         fingerprint, lasting = None, isinstance(func, types.FunctionType | types.BuiltinFunctionType | type)
         blob: Payload
         if by_reference:
-            # Its content stays unread: each function is a code of its own, found by identity alone.
-            blob, token, lasting = ByReference(func), os.urandom(16).hex(), True
+            # What has no name that others find it by stays unread: a code of its own, found by identity alone.
+            blob, token, lasting = ByReference(func), _name_token(func) or os.urandom(16).hex(), True
         else:
             try:
                 blob = dumps_code(func)
@@ -131,6 +132,17 @@ class Codes:
             self._queue(outgoing.Forget(old.number))
         while len(self._by_function) > MAX_CODES:
             self._by_function.popitem(last=False)
+
+
+def _name_token(func: Any) -> str:
+    """A token for a function that can be imported, the same as where it travels; empty for others."""
+    if not isinstance(func, types.FunctionType | types.BuiltinFunctionType | type):
+        return ""
+    try:
+        blob = pickle.dumps(func, 5)
+    except Exception:  # noqa: BLE001 - a class may have a metaclass that raises anything
+        return ""
+    return "" if b"__main__" in blob else digest(blob)
 
 
 def _travels_by_value(func: Any, blob: bytes) -> bool:

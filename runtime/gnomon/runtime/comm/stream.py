@@ -143,6 +143,7 @@ class StreamComm(Comm, asyncio.BufferedProtocol):
             self._write_frame(answer)
         if self._side.peer is not None:
             self.peer = self._side.peer
+            self._side = None  # and with it the secret
             self._state = _State.KNOWN
             self._reader.limit = self._limits.frame
             if not self._shaken.done():
@@ -158,6 +159,7 @@ class StreamComm(Comm, asyncio.BufferedProtocol):
 
     def _write_frame(self, body: bytes) -> None:
         assert self.transport is not None
+        self.counters.bytes_sent += PREFIX_SIZE + len(body)
         self.transport.write(prefix(body) + body)
 
     def start(self, handlers: Handlers) -> None:

@@ -266,6 +266,14 @@ def lose(model: Model, outbox: Outbox, root: TaskState) -> None:
         drop_wants(outbox, ts, "lost", f"{root.key!r} was brought by a client or made from such data, and is lost")
         for item in ts.dependents or ():
             dependent: TaskState = item
+            if dependent.state == PROCESSING:
+                # It may have had its inputs still; but then it would go on to need what can't be made again.
+                ws = dependent.processing_on
+                assert ws is not None, dependent
+                leave_worker(model, dependent)
+                outbox.free(ws, dependent.task_id, dependent.attempt)
+                set_state(model, dependent, WAITING)
+                dependent.waiting_on = 1
             if dependent.state == WAITING:
                 stack.append(dependent)
     for ts in reversed(list(lost)):

@@ -150,10 +150,11 @@ class _Child:
 def _failure() -> bytes:
     """The report of the current exception; its traceback goes to standard error unless the text says it all."""
     error = sys.exc_info()[1]
-    if not isinstance(error, GnomonError | OSError):
-        traceback.print_exception(error)
-        sys.stderr.flush()
-    return pack_report("failed", error=type(error).__name__, text=str(error) or type(error).__name__)
+    if isinstance(error, GnomonError | OSError) and str(error):
+        return pack_report("failed", reason=str(error), explained=True)
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    return pack_report("failed", reason=f"{type(error).__name__}: {error}", explained=False)
 
 
 async def _listen(reader: asyncio.StreamReader, leaving: asyncio.Future[str]) -> None:

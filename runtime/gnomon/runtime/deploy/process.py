@@ -122,7 +122,7 @@ class ChildProcess:
         up: asyncio.Future[None],
     ) -> None:
         """Read the child's reports until its end, then reap it."""
-        reason = ""
+        reason, explained = "", False
         with early:
             while (frame := await read_frame(reader)) is not None:
                 report = read_report(frame)
@@ -130,11 +130,14 @@ class ChildProcess:
                     self.address = str(report["address"])
                     up.set_result(None)
                 else:
-                    reason = f"{report['error']}: {report['text']}"
+                    reason, explained = str(report["reason"]), bool(report["explained"])
             writer.close()
             self.returncode = await _wait_exit(process)
             if not up.done():
-                up.set_exception(ClusterError(_why_not_up(self.title, reason or how_it_left(self.returncode), early)))
+                words = "" if explained else _last_words(early)
+                up.set_exception(
+                    ClusterError(f"{self.title} could not start: {reason or how_it_left(self.returncode)}{words}")
+                )
                 up.exception()  # seen here, for nobody may be waiting
 
     async def close(self, reason: str) -> None:
@@ -187,12 +190,12 @@ def how_it_left(returncode: int | None) -> str:
         return f"was killed by signal {-returncode}"
 
 
-def _why_not_up(title: str, reason: str, early: IO[bytes]) -> str:
-    """The message for a child that failed to start, with the end of what it said."""
+def _last_words(early: IO[bytes]) -> str:
+    """The end of what a child said while it started, to be added to an error."""
     size = early.seek(0, os.SEEK_END)
     early.seek(max(0, size - _TAIL))
     words = early.read().decode(errors="replace").strip()
-    return f"{title} could not start: {reason}" + (f"\nits last words:\n{words}" if words else "")
+    return f"\nits last words:\n{words}" if words else ""
 
 
 def _real_stderr() -> int:

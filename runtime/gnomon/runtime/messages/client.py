@@ -4,8 +4,8 @@ A client names each of its registrations of a key by a **future id**, a positive
 scheduler reports by future id, so what it says of an older registration can't be taken for news of a newer one.
 A client names code (a pickled function, or a pickled batch of graph tasks) by a **client code**, likewise its own.
 
-Contents, to the scheduler: UpdateGraph, ReleaseFutures, CancelFutures, RetryFutures, WantKeys, ScatterData, ForgetCodes.
-From it: FuturesDone, FuturesErred, FuturesCancelled, FuturesPending.
+Contents, to the scheduler: UpdateGraph, ReleaseFutures, CancelFutures, RetryFutures, WantKeys, ScatterData,
+ForgetCodes. From it: FuturesDone, FuturesErred, FuturesCancelled, FuturesPending.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ class Limits(NamedTuple):
     items: int = 1 << 22
 
 
+_DEFAULT_LIMITS = Limits()
+
 #: Every message type by its number on the wire. Numbers are part of the protocol version; append, never reuse.
 _TYPES: tuple[type[Any], ...] = (
     values.Request,
@@ -108,7 +110,7 @@ def encode(messages: Iterable[Message]) -> bytes:
     return typing.cast(bytes, msgpack.packb(batch, use_bin_type=True))
 
 
-def decode(data: bytes | bytearray | memoryview, limits: Limits = Limits()) -> list[Message]:
+def decode(data: bytes | bytearray | memoryview, limits: Limits = _DEFAULT_LIMITS) -> list[Message]:
     """The messages of one batch, checked. Arrays come back as tuples.
 
     Raises MessageError.

@@ -1,8 +1,9 @@
 """What a worker's agent and its executor say to each other, by socket pair or inside one process.
 
-``Codes``, ``DropCodes``, ``Request``, ``Response``, ``Failure``, ``TasksFinished``, ``TasksErred`` and ``TasksSeceded`` are
-used here as well. Large values travel as memory segments: a file descriptor beside the message, and a **layout**, the
-byte lengths of the frames in it (the pickle stream first, then its out-of-band buffers; see ``gnomon.runtime.protocol``).
+``Codes``, ``DropCodes``, ``Request``, ``Response``, ``Failure``, ``TasksFinished``, ``TasksErred`` and ``TasksSeceded``
+are used here as well. Large values travel as memory segments: a file descriptor beside the message, and a **layout**,
+the byte lengths of the frames in it (the pickle stream first, then its out-of-band buffers; see
+``gnomon.runtime.protocol``).
 
 Contents, to the executor: RunTasks, CancelTasks, PutValues, PutSegments, DropValues, EncodeValues, ShutdownExecutor.
 From it: ExecutorReady, TasksReturned, ValueEncoded, ValueLost.
@@ -30,7 +31,8 @@ __all__ = [
 
 
 class RunTasks(NamedTuple):
-    """Run these in the order given. Every dependency is already in the executor's store, or in ``PutValues`` before this.
+    """Run these in the order given. Every dependency is already in the executor's store, or in ``PutValues`` before
+    this.
 
     Columns as in ``ComputeTasks``.
     """
@@ -48,8 +50,8 @@ class RunTasks(NamedTuple):
 class CancelTasks(NamedTuple):
     """Take these out of the queue if no thread has begun them; answered by ``TasksReturned`` with those taken out.
 
-    Each ``CancelTasks`` gets exactly one answer, in order, without rows if none was taken out. A run that was begun reports
-    its end as ever; a run taken out never reports.
+    Each ``CancelTasks`` gets exactly one answer, in order, without rows if none was taken out. A run that was begun
+    reports its end as ever; a run taken out never reports.
     """
 
     task_ids: tuple[int, ...]

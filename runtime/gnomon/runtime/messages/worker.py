@@ -5,8 +5,8 @@ by an **attempt** (1, 2, ...) of that id. ``(task_id, attempt)`` names a run and
 arrives for another pair than the current one is stale and dropped. A worker's **address** is that of its data server.
 Times are seconds of the sender's monotonic-aligned wall clock (see ``gnomon.runtime.clock``).
 
-Contents, to the worker: WorkerRegistered, Codes, DropCodes, ComputeTasks, FreeTasks, StealTasks, FetchReplicas, Holders,
-HeartbeatReply, CloseWorker. From it: RegisterWorker, TasksFinished, TasksErred, TasksSeceded, ReplicasAdded,
+Contents, to the worker: WorkerRegistered, Codes, DropCodes, ComputeTasks, FreeTasks, StealTasks, FetchReplicas,
+Holders, HeartbeatReply, CloseWorker. From it: RegisterWorker, TasksFinished, TasksErred, TasksSeceded, ReplicasAdded,
 ReplicasMissing, StealReplies, ExecutorLost, TransfersDone, Heartbeat.
 """
 
@@ -86,7 +86,8 @@ class DropCodes(NamedTuple):
 
 
 class ComputeTasks(NamedTuple):
-    """Run these tasks, one row each. The ``dep_`` columns have one row per distinct dependency this worker doesn't hold.
+    """Run these tasks, one row each. The ``dep_`` columns have one row per distinct dependency this worker doesn't
+    hold.
 
     Fields:
         priorities: per row a tuple that sorts; the smallest runs first.
@@ -117,7 +118,8 @@ class ComputeTasks(NamedTuple):
 
 
 class FreeTasks(NamedTuple):
-    """Drop whatever you hold of these runs: a queued run is forgotten, a running one's outcome dropped, a value freed."""
+    """Drop whatever you hold of these runs: a queued run is forgotten, a running one's outcome dropped, a value
+    freed."""
 
     task_ids: tuple[int, ...]
     attempts: tuple[int, ...]
@@ -200,8 +202,8 @@ class TasksSeceded(NamedTuple):
 class ReplicasAdded(NamedTuple):
     """Values that this worker now holds beside others (fetched, or received from a client).
 
-    It holds them, as it does the values of ``TasksFinished``, until ``FreeTasks``; so the scheduler answers rows that are
-    stale to it with ``FreeTasks``.
+    It holds them, as it does the values of ``TasksFinished``, until ``FreeTasks``; so the scheduler answers rows that
+    are stale to it with ``FreeTasks``.
     """
 
     task_ids: tuple[int, ...]

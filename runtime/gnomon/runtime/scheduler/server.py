@@ -228,7 +228,7 @@ class Scheduler:
             event = WORKER_EVENTS.get(kind)
             try:
                 if event is not None and worker.id:
-                    if kind is TasksErred:
+                    if isinstance(message, TasksErred):
                         self._record_errors(worker, message, now)
                     event(self.model, self.outbox, worker.id, message, now)
                 elif isinstance(message, RegisterWorker) and not worker.id:
@@ -336,11 +336,13 @@ class Scheduler:
         if runs is not None:
             self._busy_at = now
             self.telemetry.append_runs(runs, self._clock_offsets())
-        if model.stealing_useful and self._stealing_timer is None and self._may_steal():
-            self._stealing_timer = self._loop.call_later(self.settings.scheduler.work_stealing_interval, self._steal)
+        if model.stealing_useful and self._stealing_timer is None:
+            self._steal_later()
 
-    def _may_steal(self) -> bool:
-        return self.settings.scheduler.work_stealing and self._loop is not None and not self._closing
+    def _steal_later(self) -> None:
+        chosen = self.settings.scheduler
+        if chosen.work_stealing and self._loop is not None and not self._closing:
+            self._stealing_timer = self._loop.call_later(chosen.work_stealing_interval, self._steal)
 
     def _clock_offsets(self) -> dict[int, float]:
         """Seconds to add to each worker's times to have scheduler times; workers with none are left out."""
@@ -354,25 +356,33 @@ class Scheduler:
     # Timers
 
     def _heartbeat_interval(self) -> float:
-        """Seconds between a worker's heartbeats: rarer the more workers there are, so that all together cost the same."""
+        """Seconds between a worker's heartbeats: rarer the more workers there are, so that all together cost the
+        same."""
         return max(self.settings.worker.heartbeat, len(self.workers) / 200)
 
     async def _watch_peers(self) -> None:
-        """Look now and then for workers that went silent, and for an idle scheduler; keep the collector off old state."""
+        """Look now and then for workers that went silent, and for an idle scheduler; keep the collector off old
+        state."""
         gc.collect()
         gc.freeze()
         while True:
             await asyncio.sleep(1.0)
             now = clock.now()
-            ttl = max(self.settings.scheduler.worker_ttl, 10 * self._heartbeat_interval())
-            for worker in tuple(self.workers.values()):
-                if now - worker.last_seen > ttl:
-                    silence = f"silent for {now - worker.last_seen:.0f} s"
-                    logger.warning("Worker %s is given up: %s", worker.name, silence)
-                    worker.comm.abort(silence)
+            self._drop_silent_workers(now)
             if self._idle_timeout is not None and self._is_idle(now):
                 self.spawn(self.close(f"idle for {self._idle_timeout:g} s"), "gnomon scheduler idle")
                 return
+
+    def _drop_silent_workers(self, now: float) -> None:
+        ttl = self.settings.scheduler.worker_ttl
+        if ttl is None:
+            return
+        patience = max(ttl, 10 * self._heartbeat_interval())
+        for worker in tuple(self.workers.values()):
+            if now - worker.last_seen > patience:
+                silence = f"silent for {now - worker.last_seen:.0f} s"
+                logger.warning("Worker %s is given up: %s", worker.name, silence)
+                worker.comm.abort(silence)
 
     def _is_idle(self, now: float) -> bool:
         counts = queries.counts(self.model)
@@ -391,7 +401,6 @@ def brain_settings(settings: config.Config) -> Settings:
         allowed_failures=chosen.allowed_failures,
         bandwidth=chosen.bandwidth,
         unknown_duration=chosen.unknown_task_duration,
-        unknown_nbytes=chosen.default_data_size,
         validate=chosen.validate,
     )
 

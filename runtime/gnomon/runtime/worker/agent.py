@@ -1,7 +1,7 @@
 """The worker's agent: one event loop that carries out what the worker's brain decides. No user code ever runs in it.
 
-What arrives (from the scheduler, the executor, finished fetches, clients that scatter) is told to the brain at once; the
-end of the loop turn lets the brain dispatch and carries its effects to the scheduler, the executor and the fetches.
+What arrives (from the scheduler, the executor, finished fetches, clients that scatter) is told to the brain at once;
+the end of the loop turn lets the brain dispatch and carries its effects to the scheduler, the executor and the fetches.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ class Worker:
         logger.info("Worker %s at %s joined %s", self.name, self.address, self.scheduler_address)
 
     async def _register(self) -> None:
-        assert self._loop is not None and self._comm is not None
+        assert self._loop is not None
+        assert self._comm is not None
         self._registered = self._loop.create_future()
         info = {
             "nanny": self.nanny,
@@ -388,7 +389,6 @@ class Worker:
 
     def _on_executor_lost(self, running: Sequence[tuple[int, int]], cause: ErrorRecord) -> None:
         """The child died; a new one is being started."""
-        logger.warning("The executor of worker %s is lost: %s", self.name, cause.text)
         if self._source is not None:
             self._source.on_executor_lost()
         numbers, self._requests = tuple(self._requests.values()), {}

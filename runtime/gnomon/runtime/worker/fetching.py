@@ -1,4 +1,5 @@
-"""Values of other workers for this one: each fetch that the brain asks for runs on a thread, the loop gets its outcome."""
+"""Values of other workers for this one: each fetch that the brain asks for runs on a thread, the loop gets its
+outcome."""
 
 from __future__ import annotations
 

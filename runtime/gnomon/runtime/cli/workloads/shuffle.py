@@ -23,7 +23,7 @@ class Shuffle(NamedTuple):
     """A submitted shuffle.
 
     Fields:
-        futures: one per partition, its number of rows.
+        futures: one per partition, a series of its number of rows.
         tasks: of the whole graph. rows: that went in.
         collection: keeps the results alive.
     """

@@ -24,6 +24,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from gnomon.runtime import descriptors
 from gnomon.runtime.messages import ExecutorReady, Message, Request, ShutdownExecutor, TasksErred, TasksFinished
 from gnomon.runtime.worker.executor.context import set_cluster
 from gnomon.runtime.worker.executor.interface import ExecutorSettings
@@ -77,15 +78,7 @@ def _guard() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if sys.platform != "win32":
-        import resource
-
-        # On older Pythons each large value that is mapped keeps a descriptor.
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError):  # some systems have a hard limit that they won't grant
-            pass
+    descriptors.raise_limit()
 
 
 def _configure(messages: list[Message], fds: list[int]) -> tuple[ExecutorSettings, RunningPage]:

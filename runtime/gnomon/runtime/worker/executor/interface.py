@@ -45,7 +45,7 @@ class ExecutorSettings(NamedTuple):
     nthreads: int = 1
     executors: Mapping[str, int] = _NOTHING
     inline_bytes: int = 512
-    message_bytes: int = 1 << 16
+    message_bytes: int = 1 << 18
     scheduler: str = ""
     security: Mapping[str, Any] = _NOTHING
     sys_path: tuple[str, ...] = ()

@@ -162,8 +162,8 @@ class Server:
     def _answer(self, request_id: int, task_id: int, encoded: Encoded | ErrorRecord) -> None:
         if isinstance(encoded, ErrorRecord):
             self._answer_lost(request_id, task_id, encoded)
-        elif len(encoded.frames) == 1 and encoded.nbytes <= self._message_bytes:
-            self._outgoing.add(ValueEncoded(request_id, task_id, (), bytes(encoded.frames[0])))
+        elif encoded.nbytes <= self._message_bytes:
+            self._outgoing.add(ValueEncoded(request_id, task_id, (), encoded.packed()))
             self._outgoing.flush()
         elif encoded.nbytes < _WRITE_ASIDE:
             self._answer_segment(request_id, task_id, encoded)
