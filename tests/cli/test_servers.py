@@ -265,3 +265,14 @@ def test_second_signal_leaves_at_once(gnomon, scheduler, gone):
         assert worker.finish()[0] in (0, 128 + signal.SIGINT)
         del running
     gone(below)
+
+
+def test_shutdown_by_a_client(gnomon, scheduler):
+    command, address = scheduler
+    worker = gnomon("worker", address)
+    worker.wait_for("joined")
+    Client(address).shutdown()
+    for each in (worker, command):
+        code, _, err = each.finish()
+        assert code == 0, err
+        assert "Traceback" not in err

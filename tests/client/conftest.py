@@ -92,6 +92,8 @@ class FakeScheduler:
         self.data = DataServer(self, address=where, security=self.security, host_id=host_identity())
         self.scheduler_address = self.listener.contact_address
 
+    caught = Exception
+
     def run(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(DEADLINE)
 
@@ -216,7 +218,7 @@ class FakeScheduler:
             else:
                 args, kwargs = substitute(*loads_call(task.payload), values)
                 value = task.code(*args, **kwargs)
-        except Exception as exc:
+        except self.caught as exc:
             task.state, task.error = "erred", encode_error(exc)
             self._tell(task)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import operator
 import os
 import pickle
@@ -12,8 +13,17 @@ import threading
 
 import pytest
 
-from gnomon.runtime.client import Client, Future, as_completed, fire_and_forget, futures_of, wait
-from gnomon.runtime.errors import CommClosedError, FutureCancelledError, FutureLostError, SerializationError
+from gnomon.runtime.client import (
+    Client,
+    Future,
+    as_completed,
+    default_client,
+    fire_and_forget,
+    futures_of,
+    get_client,
+    wait,
+)
+from gnomon.runtime.errors import CommClosedError, FutureCancelledError, FutureLostError, SerializationError, TaskError
 from gnomon.runtime.messages import CancelFutures, ForgetCodes, FuturesCancelled, ReleaseFutures, UpdateGraph
 
 
@@ -27,6 +37,10 @@ def add(x, y=0):
 
 def fail(text):
     raise KeyError(text)
+
+
+def raise_it(exc):
+    raise exc
 
 
 def big(n):
@@ -84,6 +98,17 @@ def test_errors_come_with_their_traceback(client):
     assert client.submit(inc, 1).exception() is None
     with pytest.raises(KeyError):
         client.submit(inc, future).result()
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration])
+def test_errors_that_mean_something_else_here_are_wrapped(client, scheduler, monkeypatch, kind):
+    monkeypatch.setattr(scheduler, "caught", BaseException)
+    future = client.submit(raise_it, kind("there"), pure=False)
+    for call in (future.result, lambda: client.gather([future])):
+        with pytest.raises(TaskError, match=kind.__name__) as caught:
+            call()
+        assert type(caught.value.__cause__) is kind
+    assert type(future.exception()) is kind
 
 
 def test_gather_takes_nests_and_skips_failures(client):
@@ -550,3 +575,40 @@ def test_within_one_process_objects_pass_by_reference(inproc_scheduler):
         a, b = object(), object()
         assert client.submit(id, a).result() == id(a)
         assert client.submit(id, b).result() == id(b)
+
+
+def test_a_scheduler_file_is_waited_for(scheduler, tmp_path):
+    path = tmp_path / "scheduler.json"
+    with pytest.raises(TimeoutError, match=r"scheduler\.json"):
+        Client(scheduler_file=path, timeout=0.05)
+    path.write_text(json.dumps({"address": scheduler.scheduler_address}))
+    with Client(scheduler_file=path, security=scheduler.security, timeout=20) as client:
+        assert client.submit(inc, 1).result() == 2
+
+
+def test_wrong_uses_say_what_is_right(client, scheduler):
+    with pytest.raises(TypeError, match="get_client"):
+        pickle.dumps(client)
+    with pytest.raises(TypeError, match="n_workers"):
+        Client(scheduler.scheduler_address, n_workers=3)
+    with pytest.raises(TypeError, match="cluster object"):
+        Client(5)
+    with pytest.raises(TypeError, match="asynchronous=True"):
+        client.__await__()
+    future = client.submit(inc, 1)
+    future.release()
+    with pytest.raises(ValueError, match="released"):
+        client.submit(inc, future)
+
+
+def test_which_client_is_meant(scheduler, client):
+    assert default_client() is get_client() is client
+    with Client(scheduler.scheduler_address, security=scheduler.security) as newer:
+        assert default_client() is newer
+        with client.as_current():
+            assert default_client() is client
+        assert default_client(client) is client
+    assert default_client() is client
+    client.close()
+    with pytest.raises(ValueError, match="no client"):
+        default_client()

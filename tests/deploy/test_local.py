@@ -194,3 +194,55 @@ def test_close_is_quick_beside_a_running_task(gone):
         pids = [child.pid for child in descendants()]
         del future
     gone(pids, timeout=1)
+
+
+def test_ctrl_c_while_it_starts(wait_until):
+    started = threading.Event()
+
+    def interrupt():
+        started.wait(30)
+        wait_until(descendants, "a child")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the interrupt may come late
+        started.set()
+        LocalCluster(3)
+        thread.join(30)
+    thread.join(30)
+    assert not descendants()
+
+
+def test_sync_cluster_from_inside_a_running_loop():
+    async def main():
+        with LocalCluster(1) as cluster, Client(cluster) as client:
+            return client.submit(inc, 1).result(timeout=30)
+
+    assert asyncio.run(main()) == 2
+
+
+def test_on_the_loop_of_another_thread():
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        with LocalCluster(1, processes=False, loop=loop) as cluster, Client(cluster) as client:
+            assert cluster.loop is loop
+            assert client.submit(inc, 1).result(timeout=30) == 2
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def test_client_without_an_address():
+    with Client(n_workers=1, processes=False) as client:
+        assert client.submit(inc, 1).result(timeout=30) == 2
+
+
+def test_shutdown_by_a_client(wait_until):
+    with LocalCluster(1) as cluster:
+        Client(cluster).shutdown()
+        wait_until(lambda: cluster.status == "closed")
+        wait_until(lambda: not descendants(), "the end of all processes")

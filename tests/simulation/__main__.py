@@ -1,4 +1,7 @@
-"""Replay one seed, or run a campaign: ``python -m tests.simulation SEED`` or ``--seeds A-B``."""
+"""Replay one seed, or run a campaign: ``python -m tests.simulation SEED`` or ``--seeds A-B``.
+
+``--planted`` instead looks for bugs planted on purpose; it needs ``GNOMON_PURE=1``.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ import time
 import traceback
 from collections import Counter
 
+from tests.simulation.planted import BUGS, find
 from tests.simulation.scenario import Cluster, simulate
 
 
 def main() -> int:
-    """Run what the command line asks for; the exit code counts failing seeds, at most 100."""
+    """Run what the command line asks for; the exit code counts what failed, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("seed", type=int, nargs="?", help="replay this seed")
     parser.add_argument("--seeds", metavar="A-B", help="run all seeds from A to B")
     parser.add_argument("--trace", type=int, default=0, metavar="N", help="show the last N events of a failing seed")
+    parser.add_argument("--planted", action="store_true", help="look for each planted bug among the seeds")
     parser.add_argument("--hashes", action="store_true", help="print each seed's fingerprint")
     arguments = parser.parse_args()
     if arguments.seeds:
@@ -26,6 +31,8 @@ def main() -> int:
         seeds = range(arguments.seed, arguments.seed + 1)
     else:
         parser.error("give a seed, or --seeds A-B")
+    if arguments.planted:
+        return min(_find_planted(seeds), 100)
     return min(_run(seeds, arguments.trace, arguments.hashes), 100)
 
 
@@ -54,9 +61,19 @@ def _run(seeds: range, trace: int, hashes: bool) -> int:
     return failed
 
 
+def _find_planted(seeds: range) -> int:
+    """Print which seed finds each planted bug; returns how many are not found."""
+    missed = 0
+    for name in BUGS:
+        seed = find(name, seeds)
+        missed += seed is None
+        print(f"{name}: {'not found' if seed is None else f'seed {seed}'}", flush=True)
+    return missed
+
+
 def _show_trace(seed: int, lines: int) -> None:
     """Run a failing seed again, and show its last events."""
-    cluster = Cluster(seed)
+    cluster = Cluster(seed, 60_000, full_checks_every=1)
     cluster.world.keep = lines
     try:
         cluster.play()

@@ -31,9 +31,9 @@ class Result(NamedTuple):
     counts: dict[str, int]
 
 
-def simulate(seed: int) -> Result:
-    """Run one seed to its end. Raises AssertionError (of the simulation, or of a brain's invariants)."""
-    cluster = Cluster(seed)
+def simulate(seed: int, limit: int = 60_000) -> Result:
+    """Run one seed to its end, within ``limit`` events. Raises AssertionError, or what a brain raises."""
+    cluster = Cluster(seed, limit, full_checks_every=4)
     cluster.play()
     cluster.heal()
     cluster.check_ended()
@@ -46,8 +46,8 @@ def simulate(seed: int) -> Result:
 class Cluster:
     """The actors of one seed."""
 
-    def __init__(self, seed: int) -> None:
-        self.world = World(seed)
+    def __init__(self, seed: int, limit: int, full_checks_every: int) -> None:
+        self.world = World(seed, limit)
         self.chance = self.world.random("scenario")
         chance = self.chance
         self.faults = 0
@@ -60,7 +60,7 @@ class Cluster:
             steal_latency=chance.choice((0.0001, 0.005)),
             validate=True,
         )
-        self.scheduler = Scheduler(self.world, self.oracle, settings, full_checks_every=1)
+        self.scheduler = Scheduler(self.world, self.oracle, settings, full_checks_every)
         self.network = Network(self.world)
         self.network.faulty = self.hostile
         self.places = [_make_place(chance, i) for i in range(chance.randint(1, 5))]

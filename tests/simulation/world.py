@@ -22,8 +22,9 @@ class SimulationError(AssertionError):
 class World:
     """The clock, what is due, and the trace of what was delivered."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, limit: int) -> None:
         self.seed = seed
+        self.limit = limit
         self.ticks = TICKS
         self.events = 0
         self.counts: Counter[str] = Counter()
@@ -51,13 +52,13 @@ class World:
         self._number += 1
         heapq.heappush(self._due, (self.ticks + ticks, self._number, function, arguments))
 
-    def run(self, until: int | None = None, limit: int = 60_000) -> None:
-        """Let things happen until nothing is due (before ``until``). Raises SimulationError over ``limit`` events."""
+    def run(self, until: int | None = None) -> None:
+        """Let things happen until nothing is due (before ``until``). Raises SimulationError over the limit."""
         while self._due and (until is None or self._due[0][0] <= until):
             self.ticks, _, function, arguments = heapq.heappop(self._due)
             self.events += 1
-            if self.events > limit:
-                raise SimulationError(f"more than {limit} events: something goes on for ever")
+            if self.events > self.limit:
+                raise SimulationError(f"more than {self.limit} events: something goes on for ever")
             function(*arguments)
         if until is not None:
             self.ticks = max(self.ticks, until)

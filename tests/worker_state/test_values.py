@@ -215,6 +215,22 @@ def test_a_value_made_anew_takes_the_place_of_a_copy(bench):
     bench.scheduler()
 
 
+def test_a_copy_is_not_dropped_over_the_head_of_a_run_that_makes_it_anew(bench):
+    needs(bench, 1, 9)
+    bench.fetches()
+    bench.fetched("a", 9)
+    bench.scheduler()
+    assert bench.handed() == [1]
+    bench.free(9)  # stays while the run needs it
+    bench.compute(9, attempt=2)
+    assert bench.handed() == [9]
+    bench.finish(1)  # by now the store may have the newer value
+    assert bench.executor() == []
+    bench.err(9, attempt=2)  # but it hasn't
+    assert bench.executor() == [DropValues((9,))]
+    bench.scheduler()
+
+
 def test_copies_on_request(bench):
     bench.call(events.on_fetch_replicas, FetchReplicas((9,), (1,), (100,), (("a",),)))
     assert bench.fetches() == [Fetch("a", (9,), (1,), (100,))]

@@ -30,11 +30,12 @@ class _Outcome(NamedTuple):
 
     Fields:
         tasks: that ran. seconds: from the first submission to the last result.
-        table: the result, for people.
+        headline, table: the result, for people.
     """
 
     tasks: int
     seconds: float
+    headline: str
     table: Table
 
 
@@ -80,6 +81,7 @@ def demo(
         ctx.exit(130)
     except (GnomonError, OSError) as exc:
         raise click.ClickException(str(exc)) from exc
+    console.print(outcome.headline, highlight=False, soft_wrap=True)
     console.print(outcome.table)
     rate = outcome.tasks / outcome.seconds
     console.print(f"{outcome.tasks:,} tasks in {outcome.seconds:.2f} s: {rate:,.0f} tasks/s", highlight=False)
@@ -112,14 +114,16 @@ def _stdlib(client: Client) -> _Outcome:
     total: stdlib.Counts = futures[-1].result()
     seconds = now() - began
     nodes = sum(total.nodes.values())
-    table = Table(title=f"{total.files:,} files, {total.lines:,} lines, {nodes:,} syntax nodes")
+    table = Table()
     table.add_column("Node")
     table.add_column("Count", justify="right")
     table.add_column("Share", justify="right")
     for kind, count in sorted(total.nodes.items(), key=lambda item: (-item[1], item[0]))[:_TOP]:
         table.add_row(kind, f"{count:,}", f"{count / nodes:.1%}")
-    table.caption = f"{len(total.nodes)} kinds; {total.unparsed} files are no valid source"
-    return _Outcome(len(futures), seconds, table)
+    headline = f"{total.files:,} files, {total.lines:,} lines, {nodes:,} syntax nodes of {len(total.nodes)} kinds"
+    if total.unparsed:
+        headline += f"; {total.unparsed} files are no valid source"
+    return _Outcome(len(futures), seconds, headline, table)
 
 
 def _shuffle(client: Client, partitions: int) -> _Outcome:
@@ -130,8 +134,9 @@ def _shuffle(client: Client, partitions: int) -> _Outcome:
     seconds = now() - began
     if sum(lengths) != work.rows:
         raise click.ClickException(f"the shuffle lost rows: {sum(lengths):,} of {work.rows:,} came back")
-    table = Table(title=f"{work.rows:,} rows shuffled into {len(lengths)} partitions")
+    table = Table()
     for name in ("Smallest", "Mean", "Largest"):
         table.add_column(name, justify="right")
     table.add_row(f"{min(lengths):,}", f"{work.rows / len(lengths):,.0f}", f"{max(lengths):,}")
-    return _Outcome(work.tasks, seconds, table)
+    headline = f"{work.rows:,} rows shuffled into {len(lengths)} partitions"
+    return _Outcome(work.tasks, seconds, headline, table)

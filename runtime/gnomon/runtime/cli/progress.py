@@ -21,13 +21,15 @@ def progress(futures: Sequence[Future], label: str, console: Console | None = No
 
     The bar is drawn a few times a second, whatever the number of futures.
     """
+    console = console or Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=console or Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     with bar:
         row = bar.add_task(label, total=len(futures))

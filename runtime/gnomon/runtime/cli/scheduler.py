@@ -59,20 +59,14 @@ def scheduler(host: str | None, port: int, interface: str | None, protocol: str 
         "scheduler", protocol, others["tls_ca_file"], others["tls_cert"], others["tls_key"], others["secret_file"]
     )
     log_to_stderr()
+    where = host or interface or "127.0.0.1"
     built: list[Scheduler] = []
 
     def build() -> Scheduler:
         built.append(
-            Scheduler(
-                host=host or interface or "127.0.0.1",
-                port=port,
-                protocol=protocol or ("tls" if security.require_encryption else "tcp"),
-                security=security,
-                idle_timeout=others["idle_timeout"],
-            )
+            Scheduler(host=where, port=port, protocol=protocol, security=security, idle_timeout=others["idle_timeout"])
         )
         return built[0]
 
     with process_file(others["pid_file"]), scheduler_file(others["scheduler_file"]) as write_address:
-        where = f"{others['host'] or others['interface'] or _HOST}:{port}"
-        serve(f"a scheduler at {where}", build, lambda: write_address(built[0].address))
+        serve(f"a scheduler at {where}:{port}", build, lambda: write_address(built[0].address))

@@ -124,7 +124,9 @@ def worker(scheduler: str | None, scheduler_file: str | None, nworkers: int | No
         else:
             stem = options["name"] or f"{socket.gethostname()}-{os.getpid()}"
             names = [f"{stem}-{i}" for i in range(count)]
-            serve(f"workers of {address}", lambda: _Several(address, {name: {**settings, "name": name} for name in names}))
+            serve(
+                f"workers of {address}", lambda: _Several(address, {name: {**settings, "name": name} for name in names})
+            )
 
 
 class _Several:

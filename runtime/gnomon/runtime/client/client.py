@@ -17,7 +17,7 @@ from typing import Any
 
 from gnomon.runtime.client import dask_adapter, default
 from gnomon.runtime.client.future import ERROR, Future, find_futures
-from gnomon.runtime.client.gather import Nest
+from gnomon.runtime.client.gather import Nest, raisable
 from gnomon.runtime.client.life import ClientLife
 from gnomon.runtime.client.packing import options_of, seconds, worker_names
 from gnomon.runtime.client.scatter import named
@@ -190,7 +190,7 @@ class Client(ClientLife):
         nest = Nest(futures)
         values, failures = await self._results.values(nest.states, strict)
         if failures and strict:
-            raise next(failures[state.id] for state in nest.states if state.id in failures)
+            raise next(raisable(failures[state.id], state) for state in nest.states if state.id in failures)
         return nest.fill(values)
 
     def scatter(

@@ -4,7 +4,7 @@ A client call is written once, as a coroutine that awaits ``pause`` (for a signa
 ``drive`` runs it in the calling thread: it blocks there, no other thread or loop is involved, and Ctrl-C gets through.
 ``drive_async`` runs it as part of a task of any event loop: pauses give way to the loop, work goes to a thread.
 
-Contents: Signal, pause, work, drive, drive_async.
+Contents: Signal, pause, work, drive, drive_async, SLICE.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-__all__ = ["Effect", "Signal", "drive", "drive_async", "pause", "work"]
+__all__ = ["SLICE", "Effect", "Signal", "drive", "drive_async", "pause", "work"]
 
 T = TypeVar("T")
 
-#: Longest single wait for a lock in seconds: where such a wait can't be interrupted, Ctrl-C is noticed between two.
-_SLICE = 0.1 if sys.platform == "win32" else 30.0
+#: Longest single wait for a lock in seconds. A signal that comes just before a wait begins does not end it, and on some
+#: systems none does: Ctrl-C is noticed between two waits at the latest.
+SLICE = 0.1 if sys.platform == "win32" else 0.5
 
 
 class Signal:
@@ -90,7 +91,7 @@ class pause(Effect):  # noqa: N801 - awaited like a function
         signal.wake = wake
         deadline = None if self.timeout is None else time.monotonic() + self.timeout
         while not signal.fired:
-            left = _SLICE if deadline is None else min(deadline - time.monotonic(), _SLICE)
+            left = SLICE if deadline is None else min(deadline - time.monotonic(), SLICE)
             if left <= 0:
                 raise TimeoutError(f"nothing came within {self.timeout:g} s")
             gate.acquire(timeout=left)

@@ -9,22 +9,23 @@ Contents: Results, Nest.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from typing import Any, NamedTuple
 
 from gnomon.runtime.client.connection import Connection, Reply
-from gnomon.runtime.client.effects import Signal, pause, work
+from gnomon.runtime.client.effects import SLICE, Signal, pause, work
 from gnomon.runtime.client.future import FINISHED, PENDING, Countdown, Future, FutureState
-from gnomon.runtime.errors import FutureCancelledError, FutureLostError
+from gnomon.runtime.errors import FutureCancelledError, FutureLostError, TaskError
 from gnomon.runtime.messages import ByReference, ErrorRecord, Payload
 from gnomon.runtime.protocol import Segment, decode_error, decode_value
 from gnomon.runtime.transfer import Fetcher, TransferError
 
-__all__ = ["Nest", "Results", "answer", "decode_small", "error_of"]
+__all__ = ["Nest", "Results", "answer", "decode_small", "error_of", "raisable"]
 
 #: Values and bytes asked of one worker in one request.
 BATCH_VALUES = 2_000
@@ -166,8 +167,9 @@ class Results:
         pool = self._pool()
         running = {pool.submit(_bring, fetcher, job): job for job in jobs}
         try:
-            for done in as_completed(running):
-                missing += _take(running.pop(done), done.result(), values, errors)
+            while running:
+                for done in wait(running, SLICE, FIRST_COMPLETED).done:
+                    missing += _take(running.pop(done), done.result(), values, errors)
         finally:
             for future in running:
                 future.cancel()
@@ -256,6 +258,19 @@ def error_of(state: Any) -> BaseException:
     if isinstance(error, BaseException):
         return error.with_traceback(None)
     return FutureCancelledError(state.key, "released", "this future was released")
+
+
+#: Raised here, these would not say that a task failed but end the program, the iteration or the waiting coroutine.
+_CONTROL = (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration, StopAsyncIteration, asyncio.CancelledError)
+
+
+def raisable(exc: BaseException, state: Any) -> BaseException:
+    """What to raise for a failed future: its error, or a TaskError from it where it would be misunderstood here."""
+    if not isinstance(exc, _CONTROL) or isinstance(exc, FutureCancelledError):
+        return exc
+    wrapped = TaskError(f"{state.key!r} raised {type(exc).__name__}: {exc}")
+    wrapped.__cause__ = exc
+    return wrapped
 
 
 async def answer(reply: Reply, timeout: float | None = None) -> Any:

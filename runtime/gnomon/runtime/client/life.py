@@ -26,7 +26,7 @@ from gnomon.runtime.client import dask_adapter, default
 from gnomon.runtime.client.connection import Connection
 from gnomon.runtime.client.effects import Effect, drive, drive_async
 from gnomon.runtime.client.future import Future, FutureState, Waiter
-from gnomon.runtime.client.gather import Results, decode_small, error_of
+from gnomon.runtime.client.gather import Results, decode_small, error_of, raisable
 from gnomon.runtime.client.packing import seconds
 from gnomon.runtime.client.scatter import Scatter
 from gnomon.runtime.client.submitting import Submitter
@@ -272,8 +272,9 @@ class ClientLife(ClusterView):
             self._close_sync("the program ended", 5.0)
 
     def abandon(self) -> None:
-        """In a forked child: this client is the parent's."""
+        """In a forked child: this client is the parent's, and so are those who may hold its locks."""
         self.status = "closed"
+        self._lock = threading.Lock()
         self._connection.abandon(
             "this client was made before the process forked and works in the parent only; make a new one here"
         )
@@ -362,7 +363,7 @@ class ClientLife(ClusterView):
         values, errors = await self._results.values((state,), True)
         if state.id in values:
             return values[state.id]
-        raise errors[state.id]
+        raise raisable(errors[state.id], state)
 
     async def wait_for_states(self, futures: Iterable[Future], timeout: float | str | None) -> None:
         """Wait until all have ended."""

@@ -9,12 +9,12 @@ Contents: Scatter, named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from gnomon.runtime.client.connection import Connection
-from gnomon.runtime.client.effects import work
+from gnomon.runtime.client.effects import SLICE, work
 from gnomon.runtime.client.future import FutureState
 from gnomon.runtime.client.gather import Results, answer, error_of
 from gnomon.runtime.client.graph import wire_key
@@ -112,7 +112,10 @@ class Scatter:
                 fetcher.send(*job)
             return
         failures: list[CommError] = []
-        for future in [self._pool().submit(fetcher.send, *job) for job in jobs]:
+        running = [self._pool().submit(fetcher.send, *job) for job in jobs]
+        while wait(running, SLICE).not_done:
+            pass
+        for future in running:
             try:
                 future.result()
             except CommError as exc:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Coroutine
+from concurrent.futures import wait
 from typing import Any, TypeVar
 
+from gnomon.runtime.client.effects import SLICE
 from gnomon.runtime.comm.loops import new_event_loop
 
 __all__ = ["LoopThread"]
@@ -91,8 +94,12 @@ class LoopThread:
             coroutine.close()
             raise RuntimeError("a sync call on the loop's own thread would wait for itself; use an asynchronous client")
         future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            return future.result(timeout)
+            while not wait((future,), SLICE).done:
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError(f"not done within {timeout:g} s")
+            return future.result()
         except BaseException:
             future.cancel()
             raise

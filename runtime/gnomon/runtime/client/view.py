@@ -35,6 +35,13 @@ class ClusterView:
     async def _ask(self, method: str, arguments: dict[str, Any], timeout: float | None = None) -> Any:
         return await answer(self._connection.ask(method, arguments), timeout)
 
+    def request(self, method: str, **arguments: Any) -> Any:
+        """Ask the scheduler by a request's name, for instruments built on this client (records, figures).
+
+        Raises what the scheduler answers: ValueError for a request it doesn't know, or bad arguments.
+        """
+        return self.call(self._ask(method, arguments))
+
     def scheduler_info(self, n_workers: int = -1) -> Any:
         """What the cluster is made of; ``["workers"]`` maps addresses (``n_workers`` of them) to what is known."""
         return self.call(self._scheduler_info(n_workers))

@@ -259,11 +259,14 @@ def drop_unneeded(model: WorkerModel, outbox: Outbox, value: Value) -> None:
     move_value(model, value, GONE)
     value.payload = None  # its queue entries may stay for a while
     if value.stored:
-        outbox.dropped.append(value.task_id)
+        drop_leftover(model, outbox, value.task_id)
 
 
 def drop_leftover(model: WorkerModel, outbox: Outbox, task_id: int) -> None:
-    """The executor's store holds a value that came of a run nobody waits for: drop it, now or with what has its id."""
+    """The executor's store holds a value that nobody wants: drop it, now or with what has its id.
+
+    The store knows no attempts. While a run of the same task is under way its value may be there already, unreported.
+    """
     value = model.values.get(task_id)
     if value is not None:
         value.stored = True
