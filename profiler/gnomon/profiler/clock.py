@@ -1,0 +1,20 @@
+"""The clocks of the instruments: wall time that never steps back, and the CPU time of a thread."""
+
+from __future__ import annotations
+
+import time
+
+__all__ = ["now", "thread_cpu"]
+
+#: Set once: steps of the system's clock would tear a profile apart.
+_OFFSET = time.time() - time.perf_counter()
+
+
+def now() -> float:
+    """Wall clock in seconds since 1970, monotonic within a process."""
+    return time.perf_counter() + _OFFSET
+
+
+def thread_cpu() -> float:
+    """Seconds of CPU that the calling thread has used."""
+    return time.thread_time()
