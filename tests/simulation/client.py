@@ -73,6 +73,7 @@ class Client:
         self._unused_code = 1
         self._pure_code = 0
         self._cancelled_keys: list[str] = []
+        self._redefined: set[str] = set()
         self._answers: dict[int, Callable[[Any], None]] = {}
         self.connection = Connection(world, name, False, self._receive)
         connection = self.connection
@@ -167,6 +168,7 @@ class Client:
         futures = self._some(ERRED, 2)
         if futures and self._codes:
             keys = tuple(dict.fromkeys(f.key for f in futures))
+            self._redefined.update(keys)
             payloads = tuple(self.oracle.define().payload for _ in keys)
             wanted = tuple(self._new_future(key, payload, False) for key, payload in zip(keys, payloads, strict=True))
             self._up.send([UpdateGraph((), keys, (self._codes[0],) * len(keys), payloads, (), (), wanted)])
@@ -224,7 +226,7 @@ class Client:
             future.state = CANCELLED
             del self.futures[future.future_id]
             others = [f for f in self.futures.values() if f.key == future.key]
-            if future.key.startswith(self.name) and not others:
+            if future.fresh and not others and future.key not in self._redefined:
                 self._cancelled_keys.append(future.key)
         if self._chance.random() < 0.5:
             self.submit()
@@ -414,4 +416,10 @@ class Client:
             raise SimulationError(f"{self.name} can't get {future.key} from {address}")
         arguments = {"task_ids": (task_id,), "attempts": (attempt,), "holder": address, "lost": values is not None}
         self._up.send([Request(0, "missing", arguments)])
-        self._gather(future)
+        future.gathering = True
+        self.world.after(10_000, self._gather_again, future)
+
+    def _gather_again(self, future: Future) -> None:
+        future.gathering = False
+        if self.alive and future.state == DONE and future.future_id in self.futures:
+            self._gather(future)

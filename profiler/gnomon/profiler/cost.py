@@ -6,8 +6,9 @@ counted and priced by the caller.
 
 from __future__ import annotations
 
-from time import thread_time
 from typing import NamedTuple
+
+from gnomon.profiler.clock import thread_cpu
 
 __all__ = ["Cost", "CostMeter"]
 
@@ -37,11 +38,11 @@ class CostMeter:
     @staticmethod
     def begin() -> float:
         """A mark to give to ``end``."""
-        return thread_time()
+        return thread_cpu()
 
     def end(self, mark: float) -> None:
         """Count one call that began at the mark."""
-        self.cpu += thread_time() - mark
+        self.cpu += thread_cpu() - mark
         self.calls += 1
 
     def cost(self) -> Cost:

@@ -42,7 +42,7 @@ Match = Callable[[Function], bool]
 Row = tuple[int, int, int, int, int]
 
 _LIBRARY_PATH = re.compile(r"[/\\](?:site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python\d|^<frozen ", re.IGNORECASE)
-_LIBRARY_FOLDERS = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib")})
+_LIBRARY_FOLDERS = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def is_library(function: Function) -> bool:

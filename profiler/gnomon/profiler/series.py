@@ -89,7 +89,7 @@ class Series:
         return low
 
     def _slice(self, first: int, end: int) -> dict[str, list[float]]:
-        rows = {}
+        rows: dict[str, list[float]] = {}
         for name, column in zip(self.columns, self._arrays, strict=True):
             if first >= end:
                 rows[name] = []

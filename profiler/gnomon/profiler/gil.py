@@ -1,0 +1,243 @@
+"""Who waits for the GIL: contention as a thread sees it that wakes regularly, and the long waits with their holder.
+
+The thread that ticks must take the GIL each time it wakes. The kernel counts each time that a thread goes to sleep: an
+undisturbed tick sleeps once, and every wait for the GIL (which wakes each switch interval, 5 ms, to ask for it) adds
+one. So waiting for the GIL is told apart from a lack of processors, a stopped process and the timer's slack, which
+make a tick late as well. A tick late by more than 20 ms is a *gap*: its kind and, for the GIL, the thread that held it
+are kept for the stalls of the loop.
+
+It costs a system call of half a microsecond per tick, and some tens of microseconds ten times a second.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping
+from enum import StrEnum
+from types import FrameType
+from typing import Any, NamedTuple
+
+from gnomon.profiler import os_thread
+from gnomon.profiler.clock import now
+from gnomon.profiler.cost import Cost, CostMeter
+from gnomon.profiler.histogram import Histogram
+from gnomon.profiler.series import Series
+from gnomon.profiler.stacks import Frame, stack_of
+from gnomon.profiler.ticker import Ticker, TickSource
+
+__all__ = ["Gap", "GapKind", "GilMonitor", "Holder"]
+
+#: A tick later than this (seconds) is recorded one by one.
+_GAP = 0.02
+
+#: CPU seconds of one tick without a refresh, measured; too cheap to measure each time.
+_TICK_COST = 2e-6
+
+#: Seconds between two looks at the processor time of all threads.
+_REFRESH = 0.1
+
+
+class GapKind(StrEnum):
+    """Why the ticking thread did not run."""
+
+    GIL = "waiting for the GIL"
+    NO_PROCESSOR = "no processor"
+    PAGE_FAULTS = "page faults"
+    STOPPED = "process stopped"
+
+
+class Holder(NamedTuple):
+    """A thread that probably held the GIL, and its stack when it let go, outermost frame first."""
+
+    thread: str
+    ident: int
+    stack: tuple[Frame, ...]
+
+
+class Gap(NamedTuple):
+    """A tick that came late: due at ``start``, ran at ``stop`` (wall clock)."""
+
+    start: float
+    stop: float
+    kind: GapKind
+    holder: Holder | None
+
+
+class _Clock(NamedTuple):
+    name: str
+    native_id: int
+    cpu: float
+
+
+class GilMonitor:
+    """Measures contention for the GIL from the ticks of ``source``, or of a ticker of its own (20 Hz) if None.
+
+    ``keep``: rows of the series, one a second.
+    """
+
+    def __init__(self, source: TickSource | None = None, *, keep: int = 7200) -> None:
+        self._source: TickSource = Ticker(0.0497) if source is None else source
+        self.has_gil = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+        #: How late ticks were, whatever the reason; and waits for the GIL alone.
+        self.lateness = Histogram()
+        self.waits = Histogram()
+        #: One row a second: share of ticks that had to wait, mean and longest wait in seconds.
+        self.series = Series(("contended", "wait_mean", "wait_max"), keep)
+        self.gaps: deque[Gap] = deque(maxlen=100)
+        self._meter = CostMeter()
+        self._running = False
+        self._last_woke = 0.0
+        self._refreshed = 0.0
+        self._usage = os_thread.own_usage()
+        self._schedule: os_thread.Schedule | None = None
+        self._clocks: dict[int, _Clock] = {}
+        self._positions: dict[int, tuple[object, int]] = {}
+        self._row = now()
+        self._row_ticks = self._row_contended = 0
+        self._row_wait = self._row_max = 0.0
+
+    def start(self) -> None:
+        """Begin; no effect if it runs."""
+        if not self._running:
+            self._running = True
+            self._last_woke = 0.0  # what was before the pause is nobody's lateness
+            self._source.add_hook(self.observe)
+
+    def stop(self) -> None:
+        """Stop; what was recorded stays."""
+        if self._running:
+            self._running = False
+            self._source.remove_hook(self.observe)
+
+    def observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> None:
+        """One tick, on the ticking thread. The second call for one tick has no effect."""
+        if woke == self._last_woke:
+            return
+        usage = os_thread.own_usage()
+        if self._last_woke:
+            self._count(due, woke, usage, frames)
+        self._last_woke = woke
+        if woke - self._refreshed >= _REFRESH:
+            mark = self._meter.begin()
+            self._refresh(woke, frames)
+            self._meter.end(mark)
+        self._positions = {ident: (frame.f_code, frame.f_lasti) for ident, frame in frames.items()}
+        # Only now, for what this tick itself waited for is no wait of the next.
+        self._usage = os_thread.own_usage()
+
+    def clocks(self) -> dict[int, float]:
+        """Processor seconds by ident of the threads seen last, read now."""
+        found = {}
+        for ident, clock in self._clocks.items():
+            cpu = os_thread.cpu_clock(clock.native_id)
+            if cpu is not None:
+                found[ident] = cpu
+        return found
+
+    def busiest(self, before: Mapping[int, float], frames: Mapping[int, FrameType], but: int) -> Holder | None:
+        """The thread that used most processor time since ``clocks()`` gave ``before``, other than ``but`` and this."""
+        used = {
+            ident: cpu - before.get(ident, 0.0)
+            for ident, cpu in self.clocks().items()
+            if ident in frames and ident not in {but, threading.get_ident()}
+        }
+        if not used:
+            return None
+        ident = max(used, key=used.__getitem__)
+        return self._holder(ident, frames) if used[ident] > 0.001 else None
+
+    def cost(self) -> Cost:
+        """CPU seconds and ticks; the cheap part of a tick is estimated."""
+        return Cost(self._meter.cpu + self.lateness.number * _TICK_COST, self.lateness.number)
+
+    def statistics(self) -> dict[str, Any]:
+        """Plain values: share of ticks that waited for the GIL, the waits, lateness. Seconds."""
+        ticks = self.lateness.number
+        return {
+            "measured": self.has_gil and os_thread.measured()["usage"],
+            "ticks": ticks,
+            "contended": self.waits.number / ticks if ticks else 0.0,
+            "wait_mean": self.waits.total / ticks if ticks else 0.0,
+            "wait_p99": self.waits.quantile(0.99),
+            "wait_max": self.waits.largest,
+            "late_p99": self.lateness.quantile(0.99),
+            "late_max": self.lateness.largest,
+            "switch_interval": sys.getswitchinterval(),
+        }
+
+    def _count(self, due: float, woke: float, usage: os_thread.Usage, frames: Mapping[int, FrameType]) -> None:
+        late = max(woke - due, 0.0)
+        self.lateness.add(late)
+        self._row_ticks += 1
+        slept = usage.voluntary - self._usage.voluntary
+        if slept >= 2 and self.has_gil:
+            self.waits.add(late)
+            self._row_contended += 1
+            self._row_wait += late
+            self._row_max = max(self._row_max, late)
+        if late >= _GAP:
+            self.gaps.append(self._gap(due, woke, usage, frames))
+        if woke - self._row >= 1.0:
+            ticks = self._row_ticks
+            self.series.append(woke, self._row_contended / ticks, self._row_wait / ticks, self._row_max)
+            self._row = woke
+            self._row_ticks = self._row_contended = 0
+            self._row_wait = self._row_max = 0.0
+
+    def _gap(self, due: float, woke: float, usage: os_thread.Usage, frames: Mapping[int, FrameType]) -> Gap:
+        late = woke - due
+        asked = max(usage.voluntary - self._usage.voluntary - 1, 0) * sys.getswitchinterval()
+        schedule = os_thread.own_schedule()
+        queued = schedule.waited - self._schedule.waited if schedule and self._schedule else 0.0
+        if asked >= max(queued, 0.3 * late):
+            return Gap(due, woke, GapKind.GIL, self._who_held(late, frames))
+        if queued >= 0.3 * late:
+            return Gap(due, woke, GapKind.NO_PROCESSOR, None)
+        if usage.major_faults > self._usage.major_faults:
+            return Gap(due, woke, GapKind.PAGE_FAULTS, None)
+        return Gap(due, woke, GapKind.STOPPED, None)
+
+    def _who_held(self, late: float, frames: Mapping[int, FrameType]) -> Holder | None:
+        """The thread that moved on since the last tick and, of several, used the processor most.
+
+        Threads that waited for the GIL like this one stand where they stood: in the call that they come back from.
+        """
+        this = threading.get_ident()
+        moved = [
+            ident
+            for ident, frame in frames.items()
+            if ident != this and self._positions.get(ident) != (frame.f_code, frame.f_lasti)
+        ]
+        if not moved:
+            return None
+        used = {}
+        for ident in moved:
+            clock = self._clocks.get(ident)
+            cpu = os_thread.cpu_clock(clock.native_id) if clock else None
+            used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
+        return self._holder(max(used, key=used.__getitem__), frames)
+
+    def _holder(self, ident: int, frames: Mapping[int, FrameType]) -> Holder:
+        clock = self._clocks.get(ident)
+        return Holder(clock.name if clock else _name_of(ident), ident, stack_of(frames.get(ident)))
+
+    def _refresh(self, woke: float, frames: Mapping[int, FrameType]) -> None:
+        self._refreshed = woke
+        self._schedule = os_thread.own_schedule()
+        clocks = {}
+        for thread in threading.enumerate():
+            ident, native_id = thread.ident, thread.native_id
+            if ident in frames and ident is not None and native_id is not None:
+                cpu = os_thread.cpu_clock(native_id)
+                if cpu is not None:
+                    clocks[ident] = _Clock(thread.name, native_id, cpu)
+        self._clocks = clocks
+
+
+def _name_of(ident: int) -> str:
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return thread.name
+    return f"thread {ident}"
