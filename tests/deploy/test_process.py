@@ -158,14 +158,27 @@ def test_close_before_start():
     asyncio.run(main())
 
 
-def test_stubborn_child_is_killed_with_its_children(gone):
+def test_stubborn_child_is_killed_with_its_children_and_its_folder(gone, tmp_path):
     async def main():
         child = ChildProcess("stand_in_servers:Stubborn", "the child", grace=0.2)
-        address = await child.start((), {})
+        address = await child.start((), {"folder": str(tmp_path)})
         await child.close("now")
         return [int(part) for part in address.removeprefix("stand-in://").split("/")]
 
     gone(asyncio.run(main()))
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_of_a_killed_child_is_removed(tmp_path):
+    async def main():
+        child = ChildProcess("stand_in_servers:Stubborn", "the child")
+        address = await child.start((), {"folder": str(tmp_path)})
+        os.kill(child.pid, signal.SIGKILL)
+        await child.wait_ended()
+        os.kill(int(address.rpartition("/")[2]), signal.SIGKILL)
+
+    asyncio.run(main())
+    assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_is_the_parents_business():

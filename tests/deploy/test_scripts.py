@@ -123,8 +123,9 @@ def test_killed_script_leaves_nothing(running, gone, wait_until, number):
 
 @pytest.mark.parametrize("victim", range(5))
 def test_any_killed_process_leaves_nothing(running, gone, victim):
-    process, pids, _ = running
+    process, pids, temporary = running
     os.kill(pids[victim], signal.SIGKILL)
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=30)
     gone(pids, timeout=10)
+    assert not list(temporary.iterdir())

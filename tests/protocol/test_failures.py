@@ -90,7 +90,7 @@ class BadText(Exception):
         UnicodeDecodeError("utf-8", b"x", 0, 1, "r"),
         StopIteration(5),
         MemoryError(),
-        errors.KilledWorker("key", "w", 3, "why"),
+        errors.KilledWorker("why", "key"),
         errors.FutureCancelledError("key", "lost", "m"),
     ],
     ids=lambda e: type(e).__name__,

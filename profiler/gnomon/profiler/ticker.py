@@ -36,7 +36,7 @@ class TickSource(Protocol):
 
 
 class Ticker:
-    """A daemon thread that calls its hooks every ``interval`` seconds, from the first hook until the last is removed."""
+    """A daemon thread that calls its hooks every ``interval`` seconds, from the first one until the last is removed."""
 
     def __init__(self, interval: float = 0.0197) -> None:
         self.interval = interval

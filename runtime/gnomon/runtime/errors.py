@@ -110,27 +110,15 @@ class SerializationError(TaskError, TypeError):
 class KilledWorker(TaskError):  # noqa: N818 - the name users of dask know
     """A task was on several workers or executors when they died, and is not tried again.
 
-    Fields:
-        task: its key.
-        last_worker: address or name of the last one to die.
-        allowed_failures: deaths it was allowed (``scheduler.allowed_failures``).
-        reason: why the last one died, as far as its agent could tell.
+    ``task`` is its key, where known. The text says how often, where last and of what, as far as the agent could tell.
     """
 
-    def __init__(self, task: Any, last_worker: str = "", allowed_failures: int = 0, reason: str = "") -> None:
-        super().__init__(task, last_worker, allowed_failures, reason)
+    def __init__(self, message: str, task: Any = None) -> None:
+        super().__init__(message, task)
         self.task = task
-        self.last_worker = last_worker
-        self.allowed_failures = allowed_failures
-        self.reason = reason
 
     def __str__(self) -> str:
-        last = f"; the last was {self.last_worker}" if self.last_worker else ""
-        why = f" ({self.reason})" if self.reason else ""
-        return (
-            f"{self.allowed_failures + 1} workers died while they ran {self.task!r}{last}{why}. "
-            "Does the task crash its process or run out of memory?"
-        )
+        return f"{self.args[0]}. Does the task crash its process, or run out of memory?"
 
 
 class WorkerLostError(TaskError):

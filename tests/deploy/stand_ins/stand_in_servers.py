@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -78,6 +79,7 @@ class Stubborn(Quiet):
 
     async def start(self):
         self.child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        self.directory = tempfile.mkdtemp(dir=self.options["folder"])
         self.address = f"stand-in://{os.getpid()}/{self.child.pid}"
 
     async def close(self, reason=""):

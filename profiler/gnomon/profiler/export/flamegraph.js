@@ -171,9 +171,9 @@
     const up = layout.up[r], parts = [`${seconds(length(r))} of ${seconds(layout.total)} (${share(length(r))})`, `own ${seconds(layout.own[r])} (${share(layout.own[r])})`];
     if (up > 0) parts.push(`${((100 * length(r)) / (length(up) || 1)).toFixed(1)} % of its caller`);
     const lines = f < 0 ? [] : profile.lines[layout.node[r]] || [];
-    if (lines.length) parts.push("at line " + lines.map(([line, value]) => `${line} (${seconds(value)})`).join(", "));
-    const exact = f < 0 ? undefined : profile.regions[layout.node[r]];
-    if (exact) parts.push(`counted: ${exact[0].toLocaleString("en")} times, ${seconds(exact[1])}`);
+    if (lines.length) parts.push("lines in all: " + lines.map(([line, value]) => `${line} (${seconds(value)})`).join(", "));
+    const exact = f < 0 ? undefined : profile.regions[f];
+    if (exact) parts.push(`counted in all: ${exact[0].toLocaleString("en")} times, ${seconds(exact[1])}`);
     box.replaceChildren(first, element("p", parts.join(" · "), "numbers"), path(r));
     redraw();
   }

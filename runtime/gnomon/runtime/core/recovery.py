@@ -105,7 +105,7 @@ def _lose_all(
 
 def _killed(ts: TaskState, ws: WorkerState, cause: ErrorRecord | None) -> ErrorRecord:
     """The error of a task that was running too often when a worker died."""
-    text = f"KilledWorker: {ts.key!r} was running on {ts.failures} workers when they died, the last {ws.name!r}"
+    text = f"{ts.key!r} was running on {ts.failures} workers when they died, the last {ws.name!r}"
     if cause is not None:
         text = f"{text}: {cause.text}"
     return ErrorRecord(KILLED_WORKER, text)

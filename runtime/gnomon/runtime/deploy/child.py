@@ -13,6 +13,7 @@ import gc
 import importlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -110,10 +111,11 @@ class _Child:
             if target is None:
                 return 0
             self._use_real_stderr()
-            writer.write(pack_report("ready", address=str(target.address), name=str(getattr(target, "name", ""))))
+            directory = str(getattr(target, "directory", ""))
+            writer.write(pack_report("ready", address=str(target.address), directory=directory))
             finished = loop.create_task(target.finished())
             await asyncio.wait([leaving, finished], return_when=asyncio.FIRST_COMPLETED)
-            _leave_after(self.launch.grace)
+            _leave_after(self.launch.grace, directory)
             if not finished.done():
                 await target.close(reason=leaving.result())
                 finished.cancel()
@@ -194,11 +196,13 @@ def _settle(leaving: asyncio.Future[str], reason: str) -> None:
         leaving.set_result(reason)
 
 
-def _leave_after(seconds: float) -> None:
-    """Leave when the time is up, whatever hangs, and leave nobody behind."""
+def _leave_after(seconds: float, directory: str = "") -> None:
+    """Leave when the time is up, whatever hangs, and leave neither a process nor a folder behind."""
 
     def leave() -> None:
         kill_descendants(os.getpid())
+        if directory:
+            shutil.rmtree(directory, ignore_errors=True)
         os._exit(1)
 
     timer = threading.Timer(seconds, leave)

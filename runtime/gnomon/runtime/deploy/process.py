@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -122,17 +123,19 @@ class ChildProcess:
         up: asyncio.Future[None],
     ) -> None:
         """Read the child's reports until its end, then reap it."""
-        reason, explained = "", False
+        reason, explained, directory = "", False, ""
         with early:
             while (frame := await read_frame(reader)) is not None:
                 report = read_report(frame)
                 if report["kind"] == "ready":
-                    self.address = str(report["address"])
+                    self.address, directory = str(report["address"]), str(report["directory"])
                     up.set_result(None)
                 else:
                     reason, explained = str(report["reason"]), bool(report["explained"])
             writer.close()
             self.returncode = await _wait_exit(process)
+            if directory:  # of one that was killed, and could not remove it
+                shutil.rmtree(directory, ignore_errors=True)
             if not up.done():
                 words = "" if explained else _last_words(early)
                 up.set_exception(

@@ -67,7 +67,7 @@ class Requests:
                 self._wait_for_workers(client, number, **arguments)
             elif method == "shutdown":
                 client.send([Response(number, None)])
-                self._scheduler.spawn(self._scheduler.close("a client shut the cluster down"), "gnomon shutdown")
+                self._scheduler.leave("a client shut the cluster down")
             else:
                 client.send([Failure(number, ErrorRecord("ValueError", f"the scheduler knows no request {method!r}"))])
         except (TypeError, ValueError, LookupError) as exc:

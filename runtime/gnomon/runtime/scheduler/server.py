@@ -114,7 +114,7 @@ class Scheduler:
         self._watch: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._busy_at = 0.0
-        self._closing = False
+        self._closing: asyncio.Task[None] | None = None
         self._finished = asyncio.Event()
         self._requests = Requests(self)
 
@@ -152,10 +152,15 @@ class Scheduler:
 
     async def close(self, reason: str = "scheduler closed") -> None:
         """Send the workers home, drop the clients, stop listening. Safe to call twice."""
-        if self._closing:
-            await self.finished()
-            return
-        self._closing = True
+        self.leave(reason)
+        await self.finished()
+
+    def leave(self, reason: str) -> None:
+        """Begin to close."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(reason), name="gnomon scheduler close")
+
+    async def _close(self, reason: str) -> None:
         logger.info("Scheduler closes: %s", reason)
         if self._listener is not None:
             self._listener.close()
@@ -297,7 +302,7 @@ class Scheduler:
         if self._ids.get(worker.address) == worker.id:
             del self._ids[worker.address]
         text = f"worker {worker.name} at {worker.address} left" + ("" if exc is None else f": {exc}")
-        if not self._closing:
+        if self._closing is None:
             cause = ErrorRecord("gnomon.runtime.errors.WorkerLostError", text)
             reactor.on_remove_worker(self.model, self.outbox, worker.id, cause, worker.leaving, clock.now())
             self.telemetry.worker_left(worker.id, reason=text, now=clock.now())
@@ -341,7 +346,7 @@ class Scheduler:
 
     def _steal_later(self) -> None:
         chosen = self.settings.scheduler
-        if chosen.work_stealing and self._loop is not None and not self._closing:
+        if chosen.work_stealing and self._loop is not None and self._closing is None:
             self._stealing_timer = self._loop.call_later(chosen.work_stealing_interval, self._steal)
 
     def _clock_offsets(self) -> dict[int, float]:
@@ -370,7 +375,7 @@ class Scheduler:
             now = clock.now()
             self._drop_silent_workers(now)
             if self._idle_timeout is not None and self._is_idle(now):
-                self.spawn(self.close(f"idle for {self._idle_timeout:g} s"), "gnomon scheduler idle")
+                self.leave(f"idle for {self._idle_timeout:g} s")
                 return
 
     def _drop_silent_workers(self, now: float) -> None:

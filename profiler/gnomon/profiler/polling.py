@@ -1,0 +1,171 @@
+"""How much of an event loop's time is work, and how much is waiting in its poll.
+
+Two ways. ``PollTimer`` stands before the selector of an asyncio loop and reads the clock on the way in and out: exact,
+half a microsecond per turn, and every turn's length is known. Loops that poll in C (uvloop) can't be asked that way:
+``SampledWork`` joins the thread's processor time, which is exact, with what a sampler sees of it, for the time in which
+the loop is held up without using the processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from time import perf_counter
+from types import CodeType, FrameType
+from typing import Any
+
+from gnomon.profiler.clock import now
+from gnomon.profiler.histogram import Histogram
+
+__all__ = ["PollTimer", "SampledWork", "is_polling"]
+
+#: Turns shorter than this (seconds) are counted, but not in the histogram.
+_NOTABLE = 1e-3
+
+
+class PollTimer:
+    """Times the turns of one asyncio loop. A turn is all that happens between two polls.
+
+    ``on_long(start, stop)`` is called at the end of each turn longer than ``long`` seconds, on the loop's thread.
+    """
+
+    def __init__(self, long: float, on_long: Callable[[float, float], None]) -> None:
+        self.long = long
+        self._on_long = on_long
+        self._selector: Any = None
+        self._left = 0.0  # when the present turn began (perf_counter), 0 in a poll
+        self._entered = 0.0
+        self._worked = 0.0
+        self._began = 0.0
+        #: Turns since the start, and the lengths of those above a millisecond.
+        self.turns = 0
+        self.lengths = Histogram()
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Begin, on the loop's thread. False if this loop has no selector to stand before."""
+        selector = getattr(loop, "_selector", None)
+        if not isinstance(selector, selectors.BaseSelector):
+            return False
+        original = selector.select
+        self._selector = selector
+        self._began = self._left = perf_counter()
+
+        def select(timeout: float | None = None) -> Any:
+            entered = perf_counter()
+            length = entered - self._left
+            self._worked += length
+            self._left = 0.0
+            self.turns += 1
+            if length > _NOTABLE:
+                self._note(length)
+                entered = perf_counter()
+            self._entered = entered
+            try:
+                return original(timeout)
+            finally:
+                self._left = perf_counter()
+
+        self._select = select
+        selector.select = select  # type: ignore[method-assign]
+        return True
+
+    def detach(self) -> None:
+        """Take the clock away again, on the loop's thread or after the loop's end."""
+        selector, self._selector = self._selector, None
+        if selector is not None and vars(selector).get("select") is self._select:
+            del selector.select
+
+    @property
+    def turn_started(self) -> float:
+        """When the present turn began (wall clock); 0 while the loop polls."""
+        left = self._left
+        return now() - (perf_counter() - left) if left else 0.0
+
+    def worked(self) -> float:
+        """Seconds since the start that weren't spent polling, the present turn included."""
+        worked, left = self._worked, self._left
+        return worked + (perf_counter() - left if left else 0.0)
+
+    def _note(self, length: float) -> None:
+        self.lengths.add(length)
+        if length > self.long:
+            stop = now()
+            self._on_long(stop - length, stop)
+            self._worked += perf_counter() - self._left if self._left else 0.0
+
+
+class SampledWork:
+    """Estimates the working time of a loop that polls in C, from ticks of another thread.
+
+    Between two looks that both see it polling, the thread's processor time is its work: exact even for turns far
+    shorter than a tick. A stretch of looks that see it working is work from half-way to half-way if it used less than
+    half of that on the processor (a blocking call), else its processor time and all between the looks.
+    """
+
+    def __init__(self) -> None:
+        self._worked = 0.0
+        self._woke = 0.0
+        self._cpu = 0.0
+        self._polling = True
+        self._stretch = False
+        self._edges = 0.0  # seconds of the intervals at both ends of a stretch
+        self._edge_cpu = 0.0
+        self._inside = 0.0
+        self._inside_cpu = 0.0
+
+    def observe(self, woke: float, cpu: float | None, polling: bool) -> None:
+        """One look: the time, the processor time of the loop's thread (None: unknown), and whether it was polling."""
+        known = cpu is not None
+        if self._woke:
+            self._interval(woke - self._woke, cpu - self._cpu if cpu is not None else 0.0, polling, known)
+        self._woke, self._cpu, self._polling = woke, cpu or 0.0, polling
+
+    def worked(self) -> float:
+        """Seconds since the first look, a stretch that goes on included."""
+        return self._worked + (self._inside + self._edges / 2 if self._stretch else 0.0)
+
+    def _interval(self, seconds: float, cpu: float, polling: bool, known: bool) -> None:
+        if self._polling and polling:
+            self._worked += min(cpu, seconds)
+        elif self._polling:
+            self._stretch = True
+            self._edges, self._edge_cpu, self._inside, self._inside_cpu = seconds, cpu, 0.0, 0.0
+        elif not polling:
+            self._inside += seconds
+            self._inside_cpu += cpu
+        else:
+            self._edges += seconds
+            self._edge_cpu += cpu
+            self._stretch = False
+            span = self._inside + self._edges / 2
+            bound = known and self._edge_cpu + self._inside_cpu >= span / 2
+            self._worked += self._inside + (min(self._edge_cpu, self._edges) if bound else self._edges / 2)
+
+
+def is_polling(frame: FrameType, driver: tuple[CodeType, int] | None) -> bool:
+    """Whether a loop's thread waits for events: in a selector, or in the C code that ``driver`` called to run the loop.
+
+    ``driver``: code and instruction of the frame that runs a loop written in C.
+    """
+    code = frame.f_code
+    if code in _SELECTS:
+        return True
+    return driver is not None and code is driver[0] and frame.f_lasti == driver[1]
+
+
+def _select_codes() -> frozenset[CodeType]:
+    found = set()
+    for kind in vars(selectors).values():
+        if isinstance(kind, type) and issubclass(kind, selectors.BaseSelector):
+            for name in ("select", "_select"):
+                code = getattr(getattr(kind, name, None), "__code__", None)
+                if code is not None:
+                    found.add(code)
+    proactor = getattr(asyncio, "IocpProactor", None)
+    if proactor is not None:
+        found.add(proactor._poll.__code__)
+    return frozenset(found)
+
+
+_SELECTS = _select_codes()
