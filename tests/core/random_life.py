@@ -100,7 +100,7 @@ class Life:
 
     def retry(self, a, b, c):
         client = self.clients[a % 2]
-        erred = [f for f in self.live(client) if self.env.futures[f] == "erred"]
+        erred = [f for f in self.live(client) if self.env.futures.get(f) == "erred"]
         if erred:
             self.env.retry(client, erred[b % len(erred)])
 
@@ -172,13 +172,14 @@ class Life:
         if worker is None or not self.past:
             return
         task_id, attempt = self.past[b % len(self.past)]
-        if worker.runs.get(task_id, (0,))[0] == attempt or worker.values.get(task_id) == attempt:
+        if worker.runs.get(task_id, (0,))[0] == attempt or task_id in worker.values:
             return
         if c % 2:
             self.env.finished(worker, [task_id], [attempt])
             return
         ts = self.env.model.by_id.get(task_id)
-        current = ts is not None and ts.attempt == attempt and bool(ts.holders)
+        model = self.env.model
+        current = ts is not None and ts.attempt == attempt and (ts.state == 5 or ts in model.scattering)
         if not current:
             self.env.added(worker, task_id, attempt)
             assert task_id not in worker.values, "a stale copy was not freed"

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import psutil
 import pytest
@@ -88,13 +90,16 @@ def test_in_process_cluster_left_open(tmp_path):
 @pytest.fixture
 def running(tmp_path):
     """A script that computed something and now waits, the processes below it, and the folder of its temporary files."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    with start(
-        [script(tmp_path, SCRIPT + WAIT)],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        start_new_session=True,
-    ) as process:
+    # Not below tmp_path, which is too long for the sockets of a worker's folder.
+    with (
+        tempfile.TemporaryDirectory(prefix="g", dir="/tmp") as folder,
+        start(
+            [script(tmp_path, SCRIPT + WAIT)],
+            env={**os.environ, "TMPDIR": folder},
+            start_new_session=True,
+        ) as process,
+    ):
+        temporary = Path(folder)
         lines = [process.stdout.readline() for _ in range(3)]
         assert lines[-1] == "waiting\n", process.stderr.read()
         yield process, [child.pid for child in psutil.Process(process.pid).children(recursive=True)], temporary

@@ -269,7 +269,8 @@ class Client:
             left[0] -= 1
             left[1] += taken
             if left == [0, 0] and self.alive and future.future_id in self.futures:
-                self.release_all([future])
+                del self.futures[future.future_id]
+                self._up.send([CancelFutures((future.future_id,), True, "lost", "no worker took it")])
 
         for address in addresses:
             self.network.put(address, task_id, attempt, b"scattered", answered)

@@ -47,7 +47,7 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize("first", range(0, 300, BATCH))
+@pytest.mark.parametrize("first", range(0, 500, BATCH))
 def test_clusters_come_to_the_right_end(first):
     counts: Counter[str] = Counter()
     faults = 0

@@ -1,7 +1,7 @@
 """A session as a tree for people: threads on top, below them each function once under each caller, times in seconds.
 
 A session's nodes tell lines of one function apart and are shared by all threads; a call tree joins the lines (and
-remembers their times) and separates the threads. It is still columns of numbers, so that a page can take them as they are.
+remembers their times) and separates the threads. It is still columns of numbers: a page can take them as they are.
 
 Contents: CallTree, FunctionTime, THREAD, call_tree, by_function, depth_first, short_path.
 """

@@ -1,14 +1,14 @@
 """Why an event loop stood still: the time of a stall, divided among its possible causes from what was measured.
 
-Pure arithmetic on an ``Evidence``. The parts are exclusive and add up to the stall; the largest names the cause. They are taken off one
-after the other, from what is known best to what is inferred: a stopped process, collections, waiting for a processor,
-processor time of the loop's own thread (its code, or the kernel for it), and what is left was spent off the processor:
-in a blocking call, waiting for a page, or for the GIL.
+Pure arithmetic on an ``Evidence``. The parts are exclusive and add up to the stall; the largest names the cause. They
+are taken off one after the other, from what is known best to what is inferred: a stopped process, collections, waiting
+for a processor, processor time of the loop's own thread (its code, or the kernel for it), and what is left was spent
+off the processor: in a blocking call, waiting for a page, or for the GIL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ class Evidence(NamedTuple):
     paged: float = 0.0  # the ticking thread itself waited for pages
     blocked: Mapping[str, float] = {}  # seen asleep, by the kernel's function
     wanting: float = 0.0  # seen waiting for the GIL
+    held_elsewhere: float = 0.0  # another thread is known to have kept the GIL
     switch_interval: float = 0.005
 
 
@@ -70,20 +71,24 @@ def decide(evidence: Evidence) -> Verdict:
 
     take(Cause.STOPPED, evidence.stopped)
     take(Cause.GC, evidence.collecting)
+    # To ask for the GIL needs a processor, but with more of them it would have been refused as well.
+    if evidence.voluntary * evidence.switch_interval >= 0.2 * evidence.held_elsewhere:
+        take(Cause.GIL, evidence.held_elsewhere)
     take(Cause.NO_PROCESSOR, evidence.queued)
     own = max(evidence.cpu - evidence.collecting_here, 0.0)
     in_kernel = own * evidence.system_share
     faults = evidence.minor_faults + evidence.major_faults
-    faulting = in_kernel if faults * _FAULT >= in_kernel and evidence.system_share > 0.5 else 0.0
-    take(Cause.PAGE_FAULTS, faulting)
-    take(Cause.BLOCKING, in_kernel - faulting if evidence.system_share > 0.5 else 0.0)
+    if faults * _FAULT >= in_kernel:
+        take(Cause.PAGE_FAULTS, in_kernel)
+    elif evidence.system_share > 0.5:
+        take(Cause.BLOCKING, in_kernel)
     take(Cause.PYTHON, own - parts[Cause.PAGE_FAULTS] - parts[Cause.BLOCKING])
     _divide_sleep(evidence, left, take)
     cause = max(parts, key=parts.__getitem__)
     return Verdict(cause, {each: seconds for each, seconds in parts.items() if seconds > 0}, _detail(evidence, cause))
 
 
-def _divide_sleep(evidence: Evidence, left: float, take: _Take) -> None:
+def _divide_sleep(evidence: Evidence, left: float, take: Callable[[Cause, float], None]) -> None:
     """The time off the processor: by what samples saw, and where they saw nothing, by how often the thread slept."""
     if left <= 0:
         return
@@ -107,7 +112,7 @@ def describe_place(place: str) -> str:
     for words, names in _PLACES:
         if any(name in place for name in names):
             return words
-    return f"in {place}" if place else ""
+    return f"in {place}" if place.strip("?") else ""
 
 
 _PLACES = (
@@ -115,7 +120,7 @@ _PLACES = (
     ("waits for a lock", ("futex",)),
     ("waits for a process", ("do_wait", "wait4", "waitid")),
     ("waits for a pipe", ("pipe_", "anon_pipe")),
-    ("waits for the disk", ("io_schedule", "folio_wait", "wait_on_page", "rq_qos_wait", "jbd2", "ext4_", "xfs_", "bit_wait")),
+    ("waits for the disk", ("io_schedule", "folio_wait", "wait_on_page", "rq_qos_wait", "bit_wait", "jbd2", "ext4_")),
     ("waits for a socket", ("sk_wait", "skb", "tcp_", "inet_", "unix_", "wait_woken", "sock_")),
     ("polls descriptors", ("poll", "do_select", "ep_")),
     ("waits for a terminal", ("n_tty", "tty_")),

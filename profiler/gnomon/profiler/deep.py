@@ -1,4 +1,4 @@
-"""A deep profile of one call: pyinstrument on the thread that makes the call, every stack in its order, about once a millisecond.
+"""A deep profile of one call: pyinstrument on the calling thread, its stacks in their order, once a millisecond.
 
 The sampler sees each thread of a process a hundred times a second at next to no cost; this sees one call ten times as
 often, in the order of time, and slows pure Python code down by a good part. It is for calls that somebody has chosen.
@@ -16,12 +16,11 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyinstrument.session import Session
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 __all__ = ["INTERVAL", "Recording", "load", "profile"]
@@ -64,7 +63,7 @@ class Recording:
         self.data = b""
         self.description = description
         self._profiler = Profiler(interval=interval, async_mode="disabled")
-        self._outer: list[str] = []
+        self._cut = 0
         self._frame: FrameType | None = None
         self._before: Any = None
 
@@ -75,11 +74,10 @@ class Recording:
 
     def __enter__(self) -> Recording:
         frame = self._frame or sys._getframe().f_back
-        depth = _depth(frame) - (self._frame is None)
+        self._cut = _depth(frame) - (self._frame is None)
         self._frame = None
         self._before = sys.getprofile()
         self._profiler.start(caller_frame=frame, target_description=self.description or None)
-        self._cut = depth
         return self
 
     def __exit__(
@@ -100,9 +98,10 @@ def load(data: bytes) -> Session:
     from pyinstrument.session import Session
 
     try:
-        return Session.from_json(json.loads(gzip.decompress(data)))
+        session: Session = Session.from_json(json.loads(gzip.decompress(data)))
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise ValueError("these bytes are no deep profile") from error
+    return session
 
 
 def _depth(frame: FrameType | None) -> int:

@@ -24,8 +24,8 @@ from gnomon.profiler.clock import now
 from gnomon.profiler.cost import Cost, CostMeter
 from gnomon.profiler.histogram import Histogram
 from gnomon.profiler.series import Series
-from gnomon.profiler.stacks import Frame, stack_of
-from gnomon.profiler.ticker import Ticker, TickSource
+from gnomon.profiler.stall_stacks import Frame, stack_of
+from gnomon.profiler.ticker import Hook, Ticker, TickSource
 
 __all__ = ["Gap", "GapKind", "GilMonitor", "Holder"]
 
@@ -57,12 +57,16 @@ class Holder(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A tick that came late: due at ``start``, ran at ``stop`` (wall clock)."""
+    """A tick that came late: due at ``start``, ran at ``stop`` (wall clock).
+
+    ``stacks``: in a wait for the GIL, where every thread was at its end, by ident: nobody else could look before.
+    """
 
     start: float
     stop: float
     kind: GapKind
     holder: Holder | None
+    stacks: dict[int, tuple[Frame, ...]]
 
 
 class _Clock(NamedTuple):
@@ -85,9 +89,11 @@ class GilMonitor:
         self.waits = Histogram()
         #: One row a second: share of ticks that had to wait, mean and longest wait in seconds.
         self.series = Series(("contended", "wait_mean", "wait_max"), keep)
-        self.gaps: deque[Gap] = deque(maxlen=100)
+        self.gaps: deque[Gap] = deque(maxlen=50)
         self._meter = CostMeter()
         self._running = False
+        self._hooked = False
+        self._followers: tuple[Hook, ...] = ()
         self._last_woke = 0.0
         self._refreshed = 0.0
         self._usage = os_thread.own_usage()
@@ -100,25 +106,41 @@ class GilMonitor:
 
     def start(self) -> None:
         """Begin; no effect if it runs."""
-        if not self._running:
-            self._running = True
-            self._last_woke = 0.0  # what was before the pause is nobody's lateness
-            self._source.add_hook(self.observe)
+        self._running = True
+        self._attach()
 
     def stop(self) -> None:
-        """Stop; what was recorded stays."""
-        if self._running:
-            self._running = False
-            self._source.remove_hook(self.observe)
+        """Stop (once no follower needs it either); what was recorded stays."""
+        self._running = False
+        self._attach()
 
-    def observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> None:
-        """One tick, on the ticking thread. The second call for one tick has no effect."""
-        if woke == self._last_woke:
-            return
+    def follow(self, hook: Hook) -> None:
+        """Call ``hook`` on each tick, after the look at this tick's lateness and before any system call."""
+        self._followers = (*self._followers, hook)
+        self._attach()
+
+    def unfollow(self, hook: Hook) -> None:
+        """Don't call it any more."""
+        self._followers = tuple(kept for kept in self._followers if kept != hook)
+        self._attach()
+
+    def _attach(self) -> None:
+        wanted = self._running or bool(self._followers)
+        if wanted and not self._hooked:
+            self._hooked = True
+            self._last_woke = 0.0  # what was before the pause is nobody's lateness
+            self._source.add_hook(self._observe)
+        elif self._hooked and not wanted:
+            self._hooked = False
+            self._source.remove_hook(self._observe)
+
+    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> None:
         usage = os_thread.own_usage()
         if self._last_woke:
             self._count(due, woke, usage, frames)
         self._last_woke = woke
+        for follower in self._followers:
+            follower(due, woke, frames)
         if woke - self._refreshed >= _REFRESH:
             mark = self._meter.begin()
             self._refresh(woke, frames)
@@ -146,7 +168,9 @@ class GilMonitor:
         if not used:
             return None
         ident = max(used, key=used.__getitem__)
-        return self._holder(ident, frames) if used[ident] > 0.001 else None
+        if used[ident] < 0.001:
+            return None
+        return Holder(self._name(ident), ident, stack_of(frames[ident]))
 
     def cost(self) -> Cost:
         """CPU seconds and ticks; the cheap part of a tick is estimated."""
@@ -189,43 +213,44 @@ class GilMonitor:
     def _gap(self, due: float, woke: float, usage: os_thread.Usage, frames: Mapping[int, FrameType]) -> Gap:
         late = woke - due
         asked = max(usage.voluntary - self._usage.voluntary - 1, 0) * sys.getswitchinterval()
+        if asked >= 0.3 * late:
+            # The stacks before anything else: a system call lets go of the GIL, and the threads go on.
+            stacks = {ident: stack_of(frame) for ident, frame in frames.items() if ident != threading.get_ident()}
+            return Gap(due, woke, GapKind.GIL, self._who_held(late, frames, stacks), stacks)
         schedule = os_thread.own_schedule()
         queued = schedule.waited - self._schedule.waited if schedule and self._schedule else 0.0
-        if asked >= max(queued, 0.3 * late):
-            return Gap(due, woke, GapKind.GIL, self._who_held(late, frames))
+        kind = GapKind.STOPPED
         if queued >= 0.3 * late:
-            return Gap(due, woke, GapKind.NO_PROCESSOR, None)
-        if usage.major_faults > self._usage.major_faults:
-            return Gap(due, woke, GapKind.PAGE_FAULTS, None)
-        return Gap(due, woke, GapKind.STOPPED, None)
+            kind = GapKind.NO_PROCESSOR
+        elif usage.major_faults > self._usage.major_faults:
+            kind = GapKind.PAGE_FAULTS
+        return Gap(due, woke, kind, None, {})
 
-    def _who_held(self, late: float, frames: Mapping[int, FrameType]) -> Holder | None:
+    def _who_held(
+        self, late: float, frames: Mapping[int, FrameType], stacks: Mapping[int, tuple[Frame, ...]]
+    ) -> Holder | None:
         """The thread that moved on since the last tick and, of several, used the processor most.
 
         Threads that waited for the GIL like this one stand where they stood: in the call that they come back from.
         """
-        this = threading.get_ident()
-        moved = [
-            ident
-            for ident, frame in frames.items()
-            if ident != this and self._positions.get(ident) != (frame.f_code, frame.f_lasti)
-        ]
-        if not moved:
-            return None
         used = {}
-        for ident in moved:
-            clock = self._clocks.get(ident)
-            cpu = os_thread.cpu_clock(clock.native_id) if clock else None
-            used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
-        return self._holder(max(used, key=used.__getitem__), frames)
+        for ident in stacks:
+            frame = frames[ident]
+            if self._positions.get(ident) != (frame.f_code, frame.f_lasti):
+                clock = self._clocks.get(ident)
+                cpu = os_thread.cpu_clock(clock.native_id) if clock else None
+                used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
+        if not used:
+            return None
+        ident = max(used, key=used.__getitem__)
+        return Holder(self._name(ident), ident, stacks[ident])
 
-    def _holder(self, ident: int, frames: Mapping[int, FrameType]) -> Holder:
+    def _name(self, ident: int) -> str:
         clock = self._clocks.get(ident)
-        return Holder(clock.name if clock else _name_of(ident), ident, stack_of(frames.get(ident)))
+        return clock.name if clock else _name_of(ident)
 
     def _refresh(self, woke: float, frames: Mapping[int, FrameType]) -> None:
         self._refreshed = woke
-        self._schedule = os_thread.own_schedule()
         clocks = {}
         for thread in threading.enumerate():
             ident, native_id = thread.ident, thread.native_id
@@ -234,6 +259,7 @@ class GilMonitor:
                 if cpu is not None:
                     clocks[ident] = _Clock(thread.name, native_id, cpu)
         self._clocks = clocks
+        self._schedule = os_thread.own_schedule()
 
 
 def _name_of(ident: int) -> str:

@@ -34,10 +34,9 @@ class PollTimer:
         self.long = long
         self._on_long = on_long
         self._selector: Any = None
-        self._left = 0.0  # when the present turn began (perf_counter), 0 in a poll
-        self._entered = 0.0
-        self._worked = 0.0
-        self._began = 0.0
+        # Work done before the present turn, and when that began (perf_counter; 0 in a poll). One value, for another
+        # thread must not see the end of a turn twice or not at all.
+        self._state = (0.0, 0.0)
         #: Turns since the start, and the lengths of those above a millisecond.
         self.turns = 0
         self.lengths = Histogram()
@@ -49,22 +48,20 @@ class PollTimer:
             return False
         original = selector.select
         self._selector = selector
-        self._began = self._left = perf_counter()
+        self._state = (0.0, perf_counter())
 
         def select(timeout: float | None = None) -> Any:
-            entered = perf_counter()
-            length = entered - self._left
-            self._worked += length
-            self._left = 0.0
+            worked, began = self._state
+            length = perf_counter() - began
+            worked += length
+            self._state = (worked, 0.0)
             self.turns += 1
             if length > _NOTABLE:
                 self._note(length)
-                entered = perf_counter()
-            self._entered = entered
             try:
                 return original(timeout)
             finally:
-                self._left = perf_counter()
+                self._state = (worked, perf_counter())
 
         self._select = select
         selector.select = select  # type: ignore[method-assign]
@@ -79,20 +76,19 @@ class PollTimer:
     @property
     def turn_started(self) -> float:
         """When the present turn began (wall clock); 0 while the loop polls."""
-        left = self._left
-        return now() - (perf_counter() - left) if left else 0.0
+        began = self._state[1]
+        return now() - (perf_counter() - began) if began else 0.0
 
     def worked(self) -> float:
         """Seconds since the start that weren't spent polling, the present turn included."""
-        worked, left = self._worked, self._left
-        return worked + (perf_counter() - left if left else 0.0)
+        worked, began = self._state
+        return worked + (perf_counter() - began if began else 0.0)
 
     def _note(self, length: float) -> None:
         self.lengths.add(length)
         if length > self.long:
             stop = now()
             self._on_long(stop - length, stop)
-            self._worked += perf_counter() - self._left if self._left else 0.0
 
 
 class SampledWork:

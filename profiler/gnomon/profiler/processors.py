@@ -2,12 +2,12 @@
 
     fold(hide_library(keep_labels(session, ["parse"])), 0.01)
 
-Filters (``keep_*``, ``below``) drop samples or the upper part of stacks. Shapers (``hide_library``, ``group_by_module``,
-``invert``, ``fold``) keep every sample and change what stack it has, so that times still add up to the same sum.
+Filters (``keep_*``, ``drop_*``) drop samples. Shapers (``below``, ``hide_library``, ``group_by_module``, ``invert``,
+``fold``) keep every sample and change what stack it has, so that times still add up to the same sum.
 None of them knows how a session is drawn; ``calltree.call_tree`` makes the tree for that.
 
-Contents: Match, is_library, keep_labels, keep_prefix, keep_threads, keep_time, keep_functions, below, hide_library,
-group_by_module, invert, fold.
+Contents: Match, is_library, keep_labels, keep_prefix, keep_threads, keep_time, keep_functions, drop_functions,
+keep_busy, below, hide_library, group_by_module, invert, fold.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from gnomon.profiler.names import is_idle
 from gnomon.profiler.session import MARKER, REGION, Function, Nodes, Samples, Session
 
 __all__ = [
     "Match",
     "below",
+    "drop_functions",
     "fold",
     "group_by_module",
     "hide_library",
     "invert",
     "is_library",
+    "keep_busy",
     "keep_functions",
     "keep_labels",
     "keep_prefix",
@@ -42,7 +45,9 @@ Match = Callable[[Function], bool]
 Row = tuple[int, int, int, int, int]
 
 _LIBRARY_PATH = re.compile(r"[/\\](?:site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python\d|^<frozen ", re.IGNORECASE)
-_LIBRARY_FOLDERS = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARY_FOLDERS = tuple(
+    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def is_library(function: Function) -> bool:
@@ -99,11 +104,32 @@ def keep_time(session: Session, start: float | None = None, stop: float | None =
 
 def keep_functions(session: Session, match: Match) -> Session:
     """Only samples with a matching function somewhere in their stack."""
+    inside = _inside(session, match)
+    return _with_rows(session, (row for row in _rows(session) if inside[row[3]]))
+
+
+def drop_functions(session: Session, match: Match) -> Session:
+    """Only samples without a matching function in their stack."""
+    inside = _inside(session, match)
+    return _with_rows(session, (row for row in _rows(session) if not inside[row[3]]))
+
+
+def _inside(session: Session, match: Match) -> list[bool]:
+    """For each node, whether it or a caller matches."""
     matching = [match(function) for function in session.functions]
     inside: list[bool] = []
     for parent, function in zip(session.nodes.parent, session.nodes.function, strict=True):
         inside.append(matching[function] or (parent >= 0 and inside[parent]))
-    return _with_rows(session, (row for row in _rows(session) if inside[row[3]]))
+    return inside
+
+
+def keep_busy(session: Session, idle: Match = is_idle) -> Session:
+    """Only samples that do not end in a function known to wait, as for a lock, a queue or the network."""
+    waits = [idle(session.functions[function]) for function in session.nodes.function]
+    return _with_rows(session, (row for row in _rows(session) if not waits[row[3]]))
+
+
+# ------------------------------------------------------------------------------------------------------------- shapers
 
 
 def below(session: Session, match: Match) -> Session:
@@ -118,9 +144,6 @@ def below(session: Session, match: Match) -> Session:
         if matching[function] and not above:
             parent[node] = -1
     return _joined(session, parent, functions, lines, range(len(parent)))
-
-
-# ------------------------------------------------------------------------------------------------------------- shapers
 
 
 def hide_library(session: Session, library: Match = is_library) -> Session:
@@ -189,7 +212,7 @@ def invert(session: Session) -> Session:
 
 
 def fold(session: Session, share: float = 0.01) -> Session:
-    """Put functions whose time with callees is below a share of all sampled time together, per caller, as "(n smaller)".
+    """Put small functions together, per caller, as "(n smaller)": whose time with callees is below a share of all.
 
     Lines of a function are judged together. A threshold of 0 keeps all.
     """
@@ -224,7 +247,8 @@ def fold(session: Session, share: float = 0.01) -> Session:
         known.append(Function(f"({len(found):,} smaller)", MARKER, 0, ""))
         markers[caller] = len(known) - 1
 
-    new_functions, new_lines, stays = list(functions), list(lines), []
+    new_functions, new_lines = list(functions), list(lines)
+    stays: list[int] = []
     for node, caller in enumerate(parents):
         if caller >= 0 and small[caller]:
             stays.append(stays[caller])
@@ -261,7 +285,7 @@ def _joined(
 
 
 def _with_rows(session: Session, rows: Iterable[Row]) -> Session:
-    """The session with these samples, equal ones added up, and without the nodes and functions that nothing uses now."""
+    """The session with these samples, equal ones added up, without the nodes and functions that nothing uses now."""
     counts: dict[tuple[int, int, int, int], int] = defaultdict(int)
     for bucket, thread, label, node, count in rows:
         counts[bucket, thread, label, node] += count
@@ -285,7 +309,9 @@ def _with_rows(session: Session, rows: Iterable[Row]) -> Session:
     )
     columns: Iterable[Iterable[int]] = ((), (), (), (), ())
     if counts:
-        columns = zip(*((b, t, label, number[node], n) for (b, t, label, node), n in sorted(counts.items())), strict=True)
+        columns = zip(
+            *((b, t, label, number[node], n) for (b, t, label, node), n in sorted(counts.items())), strict=True
+        )
     return replace(
         session,
         meta={**session.meta, "samples": sum(counts.values())},

@@ -7,7 +7,7 @@
   const { functions, nodes } = profile;
   const $ = (id) => document.getElementById(id);
   const view = $("view"), canvas = $("canvas"), pen = canvas.getContext("2d"), tip = $("tip");
-  const state = { order: "heavy", thread: -1, from: 0, to: 1, selected: 0, zoomed: 0, query: "" };
+  const state = { order: "heavy", thread: -1, busy: false, from: 0, to: 1, selected: 0, zoomed: 0, query: "" };
   let layout, hits = [], hitSet = new Set(), hit = -1, colours, widths = new Map(), waiting = false;
 
   // ---------------------------------------------------------------- words
@@ -52,7 +52,7 @@
     return slot < 0 ? colours.other : colours.slots[slot];
   }
   function drawLegend() {
-    $("legend").replaceChildren(...profile.modules.map(([name, slot, value]) => {
+    $("legend").replaceChildren(element("li", "Own time:", "aside"), ...profile.modules.map(([name, slot, value]) => {
       const item = element("li"), swatch = element("i");
       swatch.style.background = slot < 0 ? colours.other : colours.slots[slot];
       item.append(swatch, `${name} ${(100 * value / (profile.total || 1)).toFixed(1)} %`);
@@ -64,6 +64,7 @@
 
   function draw() {
     waiting = false;
+    $("spacer").style.height = `${layout.rows.length * ROW + PAD}px`;
     const ratio = devicePixelRatio || 1, wide = view.clientWidth, high = view.clientHeight;
     if (!wide || !high) return;
     if (canvas.width !== Math.round(wide * ratio) || canvas.height !== Math.round(high * ratio)) {
@@ -71,7 +72,6 @@
       canvas.height = Math.round(high * ratio);
       canvas.style.height = `${high}px`;
     }
-    $("spacer").style.height = `${Math.max(high, layout.rows.length * ROW + PAD)}px`;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, wide, high);
     pen.font = getComputedStyle(document.body).fontFamily.replace(/^/, "12px ");
@@ -153,7 +153,7 @@
   // ---------------------------------------------------------------- what is shown
 
   function arrange() {
-    layout = Layout[state.order](profile, state.thread);
+    layout = Layout[state.order](profile, state);
     state.from = 0;
     state.to = layout.total || 1;
     state.selected = state.zoomed = 0;
@@ -181,10 +181,11 @@
     const callers = element("div", undefined, "path"), chain = [];
     for (let up = layout.up[r]; up >= 0; up = layout.up[up]) chain.push(up);
     for (const up of chain.reverse()) {
+      if (up > 0) callers.append("›");
       const button = element("button", named(up));
       button.type = "button";
       button.addEventListener("click", () => { select(up); zoom(up); });
-      callers.append(button, "›");
+      callers.append(button);
     }
     return callers;
   }
@@ -207,8 +208,9 @@
   function caption(whole) {
     const sort = state.order === "heavy" ? "width is time, heaviest left" : `in order of time, to ${seconds(profile.resolution)}`;
     const extent = whole ? `whole run, ${seconds(layout.total)}` : `${seconds(state.to - state.from)} of ${seconds(layout.total)} (${share(state.to - state.from)})`;
+    const left = state.busy ? "; without waiting" : "";
     const many = state.thread < 0 && profile.threads.length > 1 ? ` of ${profile.threads.length} threads` : "";
-    $("caption").textContent = layout.total ? `Sampled time${many}; ${sort}. Shown: ${extent}.${found()}` : "No samples in this recording.";
+    $("caption").textContent = layout.total ? `Sampled time${many}${left}; ${sort}. Shown: ${extent}.${found()}` : "No samples in this recording.";
   }
   function found() {
     if (!state.query) return "";
@@ -344,7 +346,7 @@
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
-    if (/^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+    if (event.target.matches("select, input:not([type=checkbox])")) return;
     const act = (event.target === view && inView[event.key]) || everywhere[event.key];
     if (!act) return;
     event.preventDefault();
@@ -372,6 +374,7 @@
     const parts = new URLSearchParams();
     if (state.order !== "heavy") parts.set("order", state.order);
     if (state.thread >= 0) parts.set("thread", state.thread);
+    if (state.busy) parts.set("busy", 1);
     if (state.query) parts.set("q", state.query);
     // A sandboxed frame may forbid it; the page works without.
     try { history.replaceState(null, "", parts.size ? `#${parts}` : location.pathname + location.search); } catch { /* no memory */ }
@@ -380,6 +383,7 @@
     const parts = new URLSearchParams(location.hash.slice(1));
     if (parts.get("order") === "time") state.order = "time";
     if (profile.threads.some(([node]) => String(node) === parts.get("thread"))) state.thread = Number(parts.get("thread"));
+    $("busy").checked = state.busy = parts.has("busy");
     $("search").value = state.query = parts.get("q") || "";
   }
   function start() {
@@ -389,6 +393,8 @@
     recall();
     $("thread").value = String(state.thread);
     $("thread").addEventListener("change", (event) => { state.thread = Number(event.target.value); arrange(); });
+    $("busy").parentElement.hidden = !functions.idle.includes(1);
+    $("busy").addEventListener("change", (event) => { state.busy = event.target.checked; arrange(); });
     for (const name of ["heavy", "time"]) $(name).addEventListener("click", () => order(name));
     $("whole").addEventListener("click", () => { select(0); whole(); });
     $("theme").addEventListener("click", theme);

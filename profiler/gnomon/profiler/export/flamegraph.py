@@ -22,6 +22,7 @@ from typing import Any
 
 from gnomon.profiler.calltree import THREAD, CallTree, FunctionTime, by_function, call_tree
 from gnomon.profiler.export.words import facts, place_text, plain, seconds_text, share_text
+from gnomon.profiler.names import is_idle
 from gnomon.profiler.processors import fold, is_library
 from gnomon.profiler.session import MARKER, REGION, Function, Session
 
@@ -83,6 +84,7 @@ def _data(session: Session, tree: CallTree) -> dict[str, Any]:
             "file": ["" if f.file in (THREAD, REGION, MARKER) else plain(f.file) for f in tree.functions],
             "line": [0 if f.file in (THREAD, REGION, MARKER) else f.first_line for f in tree.functions],
             "module": [plain(_kind(function)) for function in tree.functions],
+            "idle": [int(is_idle(function)) for function in tree.functions],
             "slot": [slots.get(_group(function), -1) for function in tree.functions],
         },
         "nodes": {"parent": tree.parent, "function": tree.function},
@@ -117,7 +119,8 @@ def _slices(session: Session) -> tuple[list[tuple[float, float]], list[int]]:
     order = sorted(range(len(session.buckets)), key=lambda n: session.buckets[n].start)
     step = max(1, -(-len(order) // _SLICES))
     start = float(session.meta["start"])
-    slices, of_bucket = [], [0] * len(order)
+    slices: list[tuple[float, float]] = []
+    of_bucket = [0] * len(order)
     for first in range(0, len(order), step):
         members = order[first : first + step]
         for bucket in members:
@@ -156,7 +159,8 @@ def _colours(tree: CallTree) -> tuple[dict[str, int], list[tuple[str, int, float
         wish = zlib.crc32(group.encode("utf-8", "replace")) % _COLOURS
         slots[group] = next(s for step in range(_COLOURS) if (s := (wish + step) % _COLOURS) in free)
         free.discard(slots[group])
-    legend = [(plain(group), slots[group], _rounded(own[group])) for group in ranked]
+    shown = sorted(ranked, key=lambda group: -own[group])
+    legend = [(plain(group), slots[group], _rounded(own[group])) for group in shown]
     rest = sum(seconds for group, seconds in own.items() if group not in slots)
     return slots, [*legend, ("other", -1, _rounded(rest))]
 
@@ -200,8 +204,8 @@ def _badges(session: Session, folded: CallTree, share: float) -> str:
     ticks, missed = int(session.meta.get("ticks", 0)), int(session.meta.get("missed", 0))
     if missed > 0.05 * (ticks + missed):
         texts.append(
-            f"{missed:,} of {ticks + missed:,} ticks were missed ({share_text(missed, ticks + missed)}): the sampler did "
-            "not get to run, so what kept it waiting (code that holds the GIL, a busy machine) is underrated."
+            f"{missed:,} of {ticks + missed:,} ticks were missed ({share_text(missed, ticks + missed)}): the sampler "
+            "did not get to run, so what kept it waiting (code that holds the GIL, a busy machine) is underrated."
         )
     samples = sum(session.samples.count)
     if samples < 30:

@@ -25,11 +25,17 @@ const Layout = (() => {
     return root;
   }
 
+  /* Which samples count: those of the chosen thread (-1: of all), without those that wait if only work is wanted. */
+  function wanted(profile, { thread, busy }) {
+    const root = roots(profile.nodes.parent), { idle } = profile.functions;
+    return (node) => (thread < 0 || root[node] === thread) && !(busy && idle[profile.nodes.function[node]]);
+  }
+
   /* Every function once below each caller, the heaviest first. */
-  function heavy(profile, thread) {
-    const { parent } = profile.nodes, { node, value } = profile.samples, root = roots(parent);
+  function heavy(profile, choice) {
+    const { parent } = profile.nodes, { node, value } = profile.samples, counts = wanted(profile, choice);
     const own = new Float64Array(parent.length), sum = new Float64Array(parent.length);
-    for (let i = 0; i < node.length; i++) if (thread < 0 || root[node[i]] === thread) own[node[i]] += value[i];
+    for (let i = 0; i < node.length; i++) if (counts(node[i])) own[node[i]] += value[i];
     sum.set(own);
     const below = new Map([[-1, []]]);
     let total = 0;
@@ -56,11 +62,11 @@ const Layout = (() => {
   }
 
   /* What one slice of time holds: seconds at or below each node, seconds in it, callees that were seen. */
-  function slices(profile, thread) {
-    const { parent } = profile.nodes, { slice, node, value } = profile.samples, root = roots(parent);
+  function slices(profile, choice) {
+    const { parent } = profile.nodes, { slice, node, value } = profile.samples, counts = wanted(profile, choice);
     const found = profile.slices.start.map(() => ({ sum: new Map(), own: new Map(), below: new Map() }));
     for (let i = 0; i < node.length; i++) {
-      if (thread >= 0 && root[node[i]] !== thread) continue;
+      if (!counts(node[i])) continue;
       const { sum, own, below } = found[slice[i]];
       own.set(node[i], (own.get(node[i]) || 0) + value[i]);
       for (let n = node[i], isNew = false; ; n = parent[n]) {
@@ -75,8 +81,8 @@ const Layout = (() => {
 
   /* Threads side by side, in each the slices of time one after the other; what goes on over a border stays one piece.
      Inside a slice the order is not known: first comes what was running before, last what runs on. */
-  function time(profile, thread) {
-    const found = slices(profile, thread), { parent } = profile.nodes;
+  function time(profile, choice) {
+    const found = slices(profile, choice);
     const tops = [...new Set(found.flatMap((s) => s.below.get(-1) || []))].sort((a, b) => a - b);
     let total = 0;
     for (const s of found) for (const n of s.below.get(-1) || []) total += s.sum.get(n);

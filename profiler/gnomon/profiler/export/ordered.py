@@ -13,10 +13,9 @@ __all__ = ["Sample", "by_thread"]
 
 
 class Sample(NamedTuple):
-    """So many samples, worth so many seconds, of one node."""
+    """Seconds that samples of one node in one bucket stand for."""
 
     node: int
-    count: int
     seconds: float
 
 
@@ -31,7 +30,7 @@ def by_thread(session: Session) -> dict[int, list[Sample]]:
     )
     result: dict[int, list[Sample]] = {}
     for thread, _, _, bucket, node, count in rows:
-        result.setdefault(thread, []).append(Sample(node, count, count * ticks[bucket]))
+        result.setdefault(thread, []).append(Sample(node, count * ticks[bucket]))
     return result
 
 

@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gnomon.profiler.export.ordered import by_thread
-from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Session, Thread
+from gnomon.profiler.session import MARKER, Bucket, Function, Nodes, Samples, Session, Thread
 
 if TYPE_CHECKING:
     from pyinstrument.session import Session as PyinstrumentSession
@@ -43,7 +43,7 @@ def to_pyinstrument(session: Session) -> PyinstrumentSession:
     for parent, function, line in zip(*session.nodes, strict=True):
         entry = f"{entries[function]}{_ATTRIBUTES}{_LINE}{line}" if line else entries[function]
         stacks.append([*stacks[parent], entry] if parent >= 0 else [entry])
-    records = []
+    records: list[tuple[list[str], float]] = []
     for thread, samples in by_thread(session).items():
         row = session.threads[thread]
         top = _PARTS.join((_clean(row.name), "<thread>", str(row.ident)))
@@ -126,7 +126,9 @@ def from_pyinstrument(theirs: PyinstrumentSession) -> Session:
         buckets=tuple(buckets),
         threads=tuple(builder.threads),
         labels=("",),
-        samples=Samples(*(tuple(column) for column in zip(*rows, strict=True))) if rows else Samples((), (), (), (), ()),
+        samples=Samples(*(tuple(column) for column in zip(*rows, strict=True)))
+        if rows
+        else Samples((), (), (), (), ()),
     )
 
 
@@ -147,7 +149,7 @@ class _Builder:
         name, _, ident = self._parts(entries[0])[0]
         thread = self.threads.setdefault(Thread(ident, name, ""), len(self.threads))
         node = -1
-        for entry in entries[1:] or ["(nothing)"]:
+        for entry in entries[1:] or [f"(nothing){_PARTS}{MARKER}{_PARTS}0"]:
             (name, file, first_line), line = self._parts(entry)
             what = self.functions.setdefault(Function(name, file, first_line, ""), len(self.functions))
             key = (node, what, line)

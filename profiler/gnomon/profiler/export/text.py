@@ -16,11 +16,18 @@ from gnomon.profiler.session import MARKER, Session
 __all__ = ["to_text"]
 
 _BOLD, _DIM, _HOT, _WARM, _END = "\033[1m", "\033[2m", "\033[31m", "\033[33m", "\033[0m"
-_HEAD = f"{'total':>9}  {'share':>7}  {'own':>9}"
+_CALLS = f"{'total':>9}  {'share':>7}  {'own':>9}  call"
+_FUNCTIONS = f"{'own':>9}  {'share':>7}  {'total':>9}  function"
 
 
 def to_text(
-    session: Session, *, width: int = 0, color: bool = False, share: float = 0.01, functions: int = 10, unicode: bool = True
+    session: Session,
+    *,
+    width: int = 0,
+    color: bool = False,
+    share: float = 0.01,
+    functions: int = 10,
+    unicode: bool = True,
 ) -> str:
     """The session as lines of text.
 
@@ -32,7 +39,7 @@ def to_text(
     lines = [*_heading(session, color), ""]
     if not tree.parent:
         return "\n".join([*lines, "No samples: the program was too short, or no thread was watched.", ""])
-    lines += [_painted(_HEAD + "  call", _DIM, color)]
+    lines += [_painted(_CALLS, _DIM, color)]
     lines += [_cut(line, width) for line in _tree(tree, color, "│├└─" if unicode else "||`-")]
     lines += [*_hottest(session, functions, color, width), ""]
     return "\n".join(lines)
@@ -73,7 +80,8 @@ def _line(tree: CallTree, call: int, lead: str, whole: float, color: bool) -> st
         return f"{_painted(numbers, paint, color)}  {_painted(plain(f'thread {function.name}{process}'), _BOLD, color)}"
     name = plain(function.name)
     place = "" if function.file == MARKER else plain(place_text(function))
-    return f"{_painted(numbers, paint, color)}  {_painted(lead, _DIM, color)}{name}  {_painted(place, _DIM, color)}".rstrip()
+    shown = f"{_painted(lead, _DIM, color)}{name}  {_painted(place, _DIM, color)}"
+    return f"{_painted(numbers, paint, color)}  {shown}".rstrip()
 
 
 def _hottest(session: Session, count: int, color: bool, width: int) -> list[str]:
@@ -81,14 +89,16 @@ def _hottest(session: Session, count: int, color: bool, width: int) -> list[str]
         return []
     tree = call_tree(session)
     rows = [row for row in by_function(tree) if row.own > 0]
-    lines = ["", _painted(_HEAD + "  function, by own time", _DIM, color)]
+    lines = ["", _painted(_FUNCTIONS, _DIM, color)]
     for row in rows[:count]:
-        numbers = f"{seconds_text(row.total):>9}  {share_text(row.own, tree.seconds):>7}  {seconds_text(row.own):>9}"
+        numbers = f"{seconds_text(row.own):>9}  {share_text(row.own, tree.seconds):>7}  {seconds_text(row.total):>9}"
         place = _painted(plain(place_text(row.function)), _DIM, color)
         lines.append(_cut(f"{numbers}  {plain(row.function.name)}  {place}".rstrip(), width))
     if len(rows) > count:
         rest = sum(row.own for row in rows[count:])
-        lines.append(f"{'':>9}  {share_text(rest, tree.seconds):>7}  {seconds_text(rest):>9}  {len(rows) - count:,} more")
+        lines.append(
+            f"{seconds_text(rest):>9}  {share_text(rest, tree.seconds):>7}  {'':>9}  {len(rows) - count:,} more"
+        )
     return lines
 
 

@@ -88,12 +88,16 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """The coroutine's result. It is cancelled if the caller is interrupted, or after ``timeout`` seconds.
 
-        Raises TimeoutError, RuntimeError if called on the loop's own thread.
+        Raises TimeoutError, RuntimeError if called on the loop's own thread or after the loop has ended.
         """
         if self.is_current():
             coroutine.close()
             raise RuntimeError("a sync call on the loop's own thread would wait for itself; use an asynchronous client")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except RuntimeError:  # the loop has ended
+            coroutine.close()
+            raise
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             while not wait((future,), SLICE).done:

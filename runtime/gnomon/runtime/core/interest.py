@@ -10,7 +10,7 @@ from gnomon.runtime.core.model import Model
 from gnomon.runtime.core.outbox import Outbox
 from gnomon.runtime.core.states import ERRED, FORGOTTEN, MEMORY, RELEASED
 from gnomon.runtime.core.task import TaskState
-from gnomon.runtime.core.transitions import demand, drop_wants, let_go, set_state
+from gnomon.runtime.core.transitions import demand, drop_wants, let_go, lose, set_state
 
 __all__ = ["cancel", "retry", "unwant", "want"]
 
@@ -69,7 +69,10 @@ def cancel(
         if ts.client is None:
             stack.extend(ts.dependents or ())
     for ts in reversed(list(touched)):
-        let_go(model, outbox, ts)
+        if ts.client is None and ts in model.scattering:
+            lose(model, outbox, ts)  # nobody else can bring it
+        else:
+            let_go(model, outbox, ts)
 
 
 def _drop_wants_of(outbox: Outbox, ts: TaskState, client: ClientState, reason: str, text: str) -> None:

@@ -4,6 +4,7 @@ cdef class Options:
     cdef public int retries
     cdef public tuple resources
     cdef public str executor
+    cdef public tuple span
     cdef public bint loose
     cdef public bint restricted
     cdef public list eligible

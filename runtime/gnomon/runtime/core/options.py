@@ -29,6 +29,7 @@ class Options:
         "resources",
         "restricted",
         "retries",
+        "span",
         "user_priority",
         "wish",
     )
@@ -39,6 +40,7 @@ class Options:
         self.retries = wish.retries
         self.resources = wish.resources
         self.executor = wish.executor
+        self.span = wish.span
         self.loose = wish.allow_other_workers
         self.restricted = bool(wish.workers) or bool(wish.resources)
         self.eligible: list[WorkerState] = []

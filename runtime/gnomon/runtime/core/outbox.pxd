@@ -13,6 +13,9 @@ cdef class Outbox:
     cdef public object timings
     cdef public object nbytes
     cdef public object ok
+    cdef public object cpus
+    cdef public list spans
+    cdef public bint spanned
 
     cpdef void _fresh_records(self) except *
     cpdef WorkerMail to_worker(self, long long worker_id)
@@ -23,4 +26,4 @@ cdef class Outbox:
     cpdef void tell_pending(self, TaskState ts) except *
     cpdef void record_run(self, TaskState ts) except *
     @cython.locals(n=Py_ssize_t)
-    cpdef void record_rows(self, long long worker_id, object threads, object timings, object nbytes, int ok, list skipped) except *
+    cpdef void record_rows(self, long long worker_id, object threads, object timings, object cpus, object nbytes, int ok, list skipped) except *

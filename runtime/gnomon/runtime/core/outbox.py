@@ -9,6 +9,7 @@ Contents: Outbox, RunColumns.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gnomon.runtime.core.columns import ClientMail, WorkerMail
@@ -20,7 +21,10 @@ __all__ = ["Outbox", "RunColumns"]
 
 
 class RunColumns(NamedTuple):
-    """Accepted runs of one loop turn, one row each; ``timings`` has four doubles per row (see ``TasksFinished``)."""
+    """Accepted runs of one loop turn, one row each; ``timings`` has four doubles per row (see ``TasksFinished``).
+
+    ``spans`` is empty if no run has one.
+    """
 
     keys: list[Key]
     prefixes: list[str]
@@ -29,12 +33,27 @@ class RunColumns(NamedTuple):
     timings: array[float]
     nbytes: array[int]
     ok: array[int]
+    cpus: Sequence[float] = ()
+    spans: Sequence[tuple[str, ...]] = ()
 
 
 class Outbox:
     """What a loop turn leaves to be done."""
 
-    __slots__ = ("clients", "keys", "nbytes", "ok", "prefixes", "threads", "timings", "worker_ids", "workers")
+    __slots__ = (
+        "clients",
+        "cpus",
+        "keys",
+        "nbytes",
+        "ok",
+        "prefixes",
+        "spanned",
+        "spans",
+        "threads",
+        "timings",
+        "worker_ids",
+        "workers",
+    )
 
     def __init__(self) -> None:
         self.workers: dict[int, WorkerMail] = {}
@@ -49,6 +68,9 @@ class Outbox:
         self.timings: array[float] = array("d")
         self.nbytes: array[int] = array("q")
         self.ok: array[int] = array("b")
+        self.cpus: array[float] = array("d")
+        self.spans: list[tuple[str, ...]] = []
+        self.spanned = False
 
     def to_worker(self, worker_id: int) -> WorkerMail:
         """The mail for a worker, to be appended to."""
@@ -96,12 +118,17 @@ class Outbox:
         """Begin the record of an accepted run; ``record_rows`` adds the rest, for all of a message."""
         self.keys.append(ts.key)
         self.prefixes.append(ts.group.prefix.name)
+        span = ts.options.span
+        self.spans.append(span)
+        if span:
+            self.spanned = True
 
     def record_rows(
         self,
         worker_id: int,
         threads: array[int],
         timings: array[float],
+        cpus: array[float],
         nbytes: array[int],
         ok: int,
         skipped: list[int],
@@ -111,12 +138,14 @@ class Outbox:
             kept = [i for i in range(len(threads)) if i not in skipped]
             threads = array("q", [threads[i] for i in kept])
             timings = array("d", [timings[4 * i + k] for i in kept for k in range(4)])
+            cpus = array("d", [cpus[i] for i in kept])
             nbytes = array("q", [nbytes[i] for i in kept])
         n = len(threads)
         self.worker_ids.extend(array("q", [worker_id]) * n)
         self.ok.extend(array("b", [ok]) * n)
         self.threads.extend(threads)
         self.timings.extend(timings)
+        self.cpus.extend(cpus)
         self.nbytes.extend(nbytes)
 
     def drop_worker(self, worker_id: int) -> None:
@@ -148,7 +177,15 @@ class Outbox:
         if not self.keys:
             return None
         columns = RunColumns(
-            self.keys, self.prefixes, self.worker_ids, self.threads, self.timings, self.nbytes, self.ok
+            self.keys,
+            self.prefixes,
+            self.worker_ids,
+            self.threads,
+            self.timings,
+            self.nbytes,
+            self.ok,
+            self.cpus,
+            self.spans if self.spanned else (),
         )
         self._fresh_records()
         return columns

@@ -27,6 +27,7 @@ from gnomon.runtime.core.transitions import (
     fail,
     leave_worker,
     let_go,
+    lose,
     ready,
     release_code,
     requeue,
@@ -106,7 +107,10 @@ def on_remove_client(model: Model, outbox: Outbox, client_id: int, now: float) -
     for future_id, ts in futures:
         unwant(ts, client, future_id)
     for _, ts in futures:
-        let_go(model, outbox, ts)
+        if ts.client is None and ts in model.scattering:
+            lose(model, outbox, ts)  # nobody else can bring it
+        else:
+            let_go(model, outbox, ts)
     for code in client.codes.values():
         code.references -= 1
         if code.references == 0:
@@ -321,6 +325,17 @@ def _seconds(timings: bytes, rows: int) -> array[float]:
     return times
 
 
+def _cpus(cpus: bytes, rows: int) -> array[float]:
+    """Seconds on the CPU per row, NaN where nobody measured. Raises ValueError."""
+    if not cpus:
+        return array("d", [math.nan]) * rows
+    if len(cpus) != 8 * rows:
+        raise ValueError(f"the CPU times of {rows} runs have {len(cpus)} bytes")
+    seconds: array[float] = array("d")
+    seconds.frombytes(cpus)
+    return seconds
+
+
 def on_tasks_finished(model: Model, outbox: Outbox, worker_id: int, message: TasksFinished, now: float) -> None:
     """Runs ended well. Raises ValueError."""
     task_ids, attempts, values = message.task_ids, message.attempts, message.values
@@ -328,6 +343,7 @@ def on_tasks_finished(model: Model, outbox: Outbox, worker_id: int, message: Tas
     times = _seconds(message.timings, n)
     sizes = _numbers(message.nbytes)
     threads = _numbers(message.threads)
+    cpus = _cpus(message.cpus, n)
     if not len(attempts) == len(values) == len(sizes) == len(threads) == n:
         raise ValueError("the columns of finished runs differ in length")
     ws = model.workers.get(worker_id)
@@ -353,7 +369,7 @@ def on_tasks_finished(model: Model, outbox: Outbox, worker_id: int, message: Tas
         leave_worker(model, ts)
         ts.holders = ws.alone
         to_memory(model, outbox, ts, size if size > 0 else 0, values[i])
-    outbox.record_rows(worker_id, threads, times, sizes, 1, late)
+    outbox.record_rows(worker_id, threads, times, cpus, sizes, 1, late)
 
 
 def on_tasks_erred(model: Model, outbox: Outbox, worker_id: int, message: TasksErred, now: float) -> None:
@@ -364,6 +380,7 @@ def on_tasks_erred(model: Model, outbox: Outbox, worker_id: int, message: TasksE
     n = len(message.task_ids)
     times = _seconds(message.timings, n)
     threads = _numbers(message.threads)
+    cpus = _cpus(message.cpus, n)
     if not len(message.attempts) == len(message.errors) == len(threads) == n:
         raise ValueError("the columns of erred runs differ in length")
     ws = model.workers.get(worker_id)
@@ -383,7 +400,7 @@ def on_tasks_erred(model: Model, outbox: Outbox, worker_id: int, message: TasksE
             requeue(model, outbox, ts)
         else:
             fail(model, outbox, ts, message.errors[i], ts.key)
-    outbox.record_rows(worker_id, threads, times, array("q", bytes(8 * n)), 0, late)
+    outbox.record_rows(worker_id, threads, times, cpus, array("q", bytes(8 * n)), 0, late)
 
 
 def on_tasks_seceded(model: Model, outbox: Outbox, worker_id: int, message: TasksSeceded, now: float) -> None:

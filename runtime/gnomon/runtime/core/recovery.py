@@ -31,11 +31,11 @@ def lose_worker(model: Model, outbox: Outbox, ws: WorkerState, cause: ErrorRecor
         del model.addresses[ws.address]
     model.workers_version += 1
     model.total_threads -= ws.nthreads
-    blamed = {} if safe else _suspects(ws)
-    _lose_all(model, outbox, ws, blamed, cause, False)
     for code in ws.codes.values():
         code.workers.remove(ws.worker_id)
     ws.codes.clear()
+    blamed = {} if safe else _suspects(ws)
+    _lose_all(model, outbox, ws, blamed, cause, False)
     for ts, expected in list(model.scattering.items()):
         if ws.worker_id in expected:
             expected.remove(ws.worker_id)

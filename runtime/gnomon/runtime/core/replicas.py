@@ -71,11 +71,9 @@ def missing(
         ws = model.addresses.get(holder)
         if ws is not None and ts in ws.has_what:
             ts.missing += 1
-            if lost:
+            if lost or ts.missing > model.settings.missing_limit:
                 forget_holder(ts, ws)
-            elif ts.missing > model.settings.missing_limit:
-                forget_holder(ts, ws)
-                outbox.free(ws, task_id, attempt)
+                outbox.free(ws, task_id, attempt)  # it may have got a copy since it was asked
         others = tuple([other.address for other in ts.holders if other is not ws])
         if others:
             if asker is not None:

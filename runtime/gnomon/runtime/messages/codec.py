@@ -84,6 +84,9 @@ _TYPES: tuple[type[Any], ...] = (
     executor.TasksReturned,
     executor.ValueEncoded,
     executor.ValueLost,
+    worker.RegionsTimed,
+    worker.DemandChanged,
+    worker.TaskProfiled,
 )
 
 _OPS: dict[type[Any], int] = {cls: op for op, cls in enumerate(_TYPES)}

@@ -72,6 +72,7 @@ class TaskOptions(NamedTuple):
         allow_other_workers: whether ``workers`` is only a wish.
         resources: pairs of abstract resource and amount that it holds while it runs.
         executor: name of the worker's executor to run on; empty means the default.
+        span: names of the nested blocks that it was submitted in, for the records; empty means none.
     """
 
     priority: int = 0
@@ -80,6 +81,7 @@ class TaskOptions(NamedTuple):
     allow_other_workers: bool = False
     resources: tuple[tuple[str, float], ...] = ()
     executor: str = ""
+    span: tuple[str, ...] = ()
 
 
 NO_OPTIONS = TaskOptions()

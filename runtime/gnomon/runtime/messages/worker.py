@@ -7,7 +7,8 @@ Times are seconds of the sender's monotonic-aligned wall clock (see ``gnomon.run
 
 Contents, to the worker: WorkerRegistered, Codes, DropCodes, ComputeTasks, FreeTasks, StealTasks, FetchReplicas,
 Holders, HeartbeatReply, CloseWorker. From it: RegisterWorker, TasksFinished, TasksErred, TasksSeceded, ReplicasAdded,
-ReplicasMissing, StealReplies, ExecutorLost, TransfersDone, Heartbeat.
+ReplicasMissing, StealReplies, ExecutorLost, TransfersDone, Heartbeat; and for the records alone RegionsTimed,
+DemandChanged, TaskProfiled.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = [
     "CloseWorker",
     "Codes",
     "ComputeTasks",
+    "DemandChanged",
     "DropCodes",
     "ExecutorLost",
     "FetchReplicas",
@@ -27,11 +29,13 @@ __all__ = [
     "Heartbeat",
     "HeartbeatReply",
     "Holders",
+    "RegionsTimed",
     "RegisterWorker",
     "ReplicasAdded",
     "ReplicasMissing",
     "StealReplies",
     "StealTasks",
+    "TaskProfiled",
     "TasksErred",
     "TasksFinished",
     "TasksSeceded",
@@ -172,6 +176,8 @@ class TasksFinished(NamedTuple):
         threads: number of the thread that ran it, within the worker.
         timings: four doubles per row, packed by ``array('d').tobytes()``: start of decoding, start of the user's
             code, its end, end of encoding; wall clock, seconds.
+        cpus: one double per row, packed likewise: seconds that the thread was on the CPU in the user's code, NaN where
+            unknown. Empty: not measured.
     """
 
     task_ids: tuple[int, ...]
@@ -180,16 +186,18 @@ class TasksFinished(NamedTuple):
     values: tuple[Payload | None, ...]
     threads: tuple[int, ...]
     timings: bytes
+    cpus: bytes = b""
 
 
 class TasksErred(NamedTuple):
-    """Runs that raised, or could not be decoded or encoded. ``threads`` and ``timings`` as in ``TasksFinished``."""
+    """Runs that raised, or could not be decoded or encoded. Other columns as in ``TasksFinished``."""
 
     task_ids: tuple[int, ...]
     attempts: tuple[int, ...]
     errors: tuple[ErrorRecord, ...]
     threads: tuple[int, ...]
     timings: bytes
+    cpus: bytes = b""
 
 
 class TasksSeceded(NamedTuple):
@@ -263,3 +271,41 @@ class Heartbeat(NamedTuple):
 
     sent: float
     metrics: dict[str, Any]
+
+
+class RegionsTimed(NamedTuple):
+    """What tasks spent in the regions that the user named, since the executor last said so.
+
+    Fields:
+        time: when this was summed up; wall clock, seconds.
+        prefixes, names: of the tasks, and of the region.
+        counts: entries. seconds: inside. own_seconds: those without regions nested in it.
+    """
+
+    time: float
+    prefixes: tuple[str, ...]
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    seconds: tuple[float, ...]
+    own_seconds: tuple[float, ...]
+
+
+class DemandChanged(NamedTuple):
+    """What a worker's idle threads wait for has changed.
+
+    Fields:
+        kinds: what (see ``gnomon.runtime.instruments.demand``). values: whether there is some from now on.
+        times: since when; wall clock, seconds.
+    """
+
+    kinds: tuple[int, ...]
+    values: tuple[bool, ...]
+    times: tuple[float, ...]
+
+
+class TaskProfiled(NamedTuple):
+    """The deep profile of a run that was asked for with ``profile=True``; opaque bytes."""
+
+    task_id: int
+    attempt: int
+    profile: bytes

@@ -21,7 +21,7 @@ import ssl
 import struct
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +70,9 @@ class Doors:
     Raises ListenRefusedError, ConfigError, OSError.
     """
 
-    def __init__(self, address: str, security: Security, host_id: str, *, shared_memory: bool) -> None:
+    def __init__(
+        self, address: str, security: Security, host_id: str, *, shared_memory: bool, directory: str | None = None
+    ) -> None:
         self.security = security
         self.host_id = host_id
         self.wanted = parse_address(address)
@@ -88,11 +90,14 @@ class Doors:
             contact = contact_host(tcp.family)
         self.contact_address = str(Address(self.wanted.scheme, contact, port))
         if shared_memory and hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds"):
-            self._listen_unix()
+            self._listen_unix([*([directory] if directory else []), tempfile.gettempdir(), "/tmp"])
 
-    def _listen_unix(self) -> None:
-        """Listen in a private directory; without one (too long a path, no room) bytes go by TCP."""
-        for parent in dict.fromkeys([tempfile.gettempdir(), "/tmp"]):
+    def _listen_unix(self, parents: Sequence[str]) -> None:
+        """Listen in a private directory below the first of ``parents`` that can have one.
+
+        Where none can (too long a path, no room), bytes go by TCP.
+        """
+        for parent in dict.fromkeys(parents):
             sweep(Path(parent))
             try:
                 folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent)  # mode 0700

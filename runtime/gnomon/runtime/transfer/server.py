@@ -74,6 +74,7 @@ class DataServer:
         security: certificates and secret.
         host_id: see ``host_identity``; peers that say the same one share memory with us.
         shared_memory: False to send bytes to processes of this machine too.
+        directory: folder of the caller's for the unix socket; default the system's temporary one.
         max_connections: threads at most; the longest idle peer makes room for a new one.
         half_open: peers that may be in handshakes at one time; the oldest makes room for a new one.
         handshake_timeout: seconds a peer has to prove itself.
@@ -95,6 +96,7 @@ class DataServer:
         security: Security,
         host_id: str,
         shared_memory: bool = True,
+        directory: str | None = None,
         max_connections: int = 256,
         half_open: int = 64,
         handshake_timeout: float = 5.0,
@@ -116,7 +118,7 @@ class DataServer:
         if address.startswith("inproc://"):
             self.address = self.contact_address = local.register(source)
             return
-        self._doors = Doors(address, security, host_id, shared_memory=shared_memory)
+        self._doors = Doors(address, security, host_id, shared_memory=shared_memory, directory=directory)
         self.address = self._doors.address
         self.contact_address = self._doors.contact_address
         self._wake, self._woken = socket.socketpair()

@@ -52,7 +52,7 @@ from gnomon.runtime.transfer import DataServer, Fetcher, host_identity
 from gnomon.runtime.worker.executor.interface import Executor, ExecutorSettings
 from gnomon.runtime.worker.executor.process import ProcessExecutor
 from gnomon.runtime.worker.executor.thread import ThreadExecutor
-from gnomon.runtime.worker.fetching import Fetching
+from gnomon.runtime.worker.fetching import Fetching, run_blocking
 from gnomon.runtime.worker.serving import ValueSource
 from gnomon.runtime.worker.state import Outbox, Settings, WorkerModel, dispatch, events
 
@@ -254,7 +254,9 @@ class Worker:
             host = comm.local_address.partition("://")[2].rpartition(":")[0].strip("[]") or "127.0.0.1"
         address = "inproc://" if self.protocol == "inproc" else f"{self.protocol}://{_bracket(host)}:{port}"
         assert self._source is not None
-        return DataServer(self._source, address=address, security=self.security, host_id=host_identity())
+        return DataServer(
+            self._source, address=address, security=self.security, host_id=host_identity(), directory=self.directory
+        )
 
     @property
     def directory(self) -> str:
@@ -294,7 +296,7 @@ class Worker:
         if self._executor is not None:
             await self._executor.close(self.settings.worker.close_grace)
         if self._server is not None:
-            await asyncio.to_thread(self._server.close)
+            await run_blocking(self._server.close)
         if self._directory is not None:
             self._directory.cleanup()
         self._finished.set()

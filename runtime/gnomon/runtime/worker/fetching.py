@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from gnomon.runtime.worker.state import Fetch, events
 if TYPE_CHECKING:
     from gnomon.runtime.worker.agent import Worker
 
-__all__ = ["Fetching"]
+__all__ = ["Fetching", "run_blocking"]
 
 
 class Fetching:
@@ -37,7 +38,7 @@ class Fetching:
     async def close(self) -> None:
         """Break off what is under way and end the threads."""
         self._fetcher.close()
-        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
+        await run_blocking(lambda: self._threads.shutdown(wait=True, cancel_futures=True))
 
     def _run(self, fetch: Fetch) -> None:
         """On a thread: fetch, and hand the outcome to the loop."""
@@ -96,3 +97,18 @@ class Fetching:
             [TransfersDone((fetch.holder,), (fetched.nbytes,), (started,), (stopped,), (fetched.transport,))]
         )
         worker.ask_turn_end()
+
+
+async def run_blocking(function: Callable[[], None]) -> None:
+    """Call something that blocks, on a thread of its own: the loop's pool is gone before a cluster left open is."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        try:
+            function()
+        finally:
+            loop.call_soon_threadsafe(done.set_result, None)
+
+    threading.Thread(target=call, name="gnomon-close", daemon=True).start()
+    await done

@@ -275,6 +275,7 @@ def on_tasks_finished(model: WorkerModel, outbox: Outbox, message: TasksFinished
                 tuple([payloads[i] for i in rows]),
                 tuple([message.threads[i] for i in rows]),
                 b"".join([message.timings[32 * i : 32 * i + 32] for i in rows]),
+                b"".join([message.cpus[8 * i : 8 * i + 8] for i in rows]),
             )
         )
 
@@ -297,6 +298,7 @@ def on_tasks_erred(model: WorkerModel, outbox: Outbox, message: TasksErred, now:
                 tuple([message.errors[i] for i in rows]),
                 tuple([message.threads[i] for i in rows]),
                 b"".join([message.timings[32 * i : 32 * i + 32] for i in rows]),
+                b"".join([message.cpus[8 * i : 8 * i + 8] for i in rows]),
             )
         )
 
