@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
@@ -68,7 +69,15 @@ def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
             warming.run(asyncio.sleep(0))
         before = _open_files()
         with asyncio.Runner(loop_factory=new_event_loop) as loop_runner:
-            result = loop_runner.run(main())
+            try:
+                result = loop_runner.run(main())
+            except BaseException:
+                # A test that fails leaves connections open. uvloop warns of each while it closes, and where warnings
+                # are errors it never gets to the end of that.
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ResourceWarning)
+                    loop_runner.close()
+                raise
         assert _open_files() - before == set(), "files left open"
         if not expect_loop_errors:
             assert not problems, problems

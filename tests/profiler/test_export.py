@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -114,7 +115,7 @@ def test_text_of_hostile_names(hostile):
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        (0, "0 s"), (2.5e-6, "2.50 µs"), (0.00051, "510 µs"), (0.0123, "12.3 ms"), (0.9999, "1.00 s"), 
+        (0, "0 s"), (2.5e-6, "2.50 µs"), (0.00051, "510 µs"), (0.0123, "12.3 ms"), (0.9999, "1.00 s"),
         (12.34, "12.3 s"), (119.9, "120 s"), (600, "10.0 min"), (86_400, "24.0 h"), (3.6e7, "10,000 h"),
     ],
 )  # fmt: skip
@@ -349,8 +350,6 @@ def test_many_buckets_become_few_slices():
 
 
 def test_the_page_says_what_was_put_together_and_what_to_doubt():
-    from dataclasses import replace
-
     session = made(("main", 19_000), ("main parse", 1), ("main parse hook", 2), ticks=20_000)
     assert "put together as “(n smaller)”: 150 µs" in to_html(session)
     few = made(("main", 3))

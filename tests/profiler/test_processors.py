@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from gnomon.profiler.calltree import THREAD, by_function, call_tree
 from gnomon.profiler.processors import (
     below,
+    drop_functions,
     fold,
     group_by_module,
     hide_library,
     invert,
     is_library,
+    keep_busy,
     keep_functions,
     keep_labels,
     keep_prefix,
@@ -77,6 +80,17 @@ def test_focus_and_cut(session):
         "pool-1|parse:8 loads decode hook check": 4,
         "pool-1|main engine": 1,
     }
+
+
+def test_what_is_dropped(session):
+    without = drop_functions(session, lambda function: function.name == "parse")
+    assert stacks(without) == {"MainThread|main": 5, "pool-1|main engine": 1}
+
+
+def test_waiting_is_left_out():
+    wait = Function("Condition.wait", "/usr/lib/python3.11/threading.py", 300, "threading")
+    session = made(("main", 3), ("main wait", 90), ("main wait hook", 2), functions={"wait": wait})
+    assert stacks(keep_busy(session)) == {"MainThread|main": 3, "MainThread|main Condition.wait hook": 2}
 
 
 def test_below_keeps_recursion():
@@ -244,6 +258,4 @@ def test_recursion_counts_once_in_a_function_s_total():
 def test_seconds_follow_each_bucket_s_own_rate():
     session = made(("main", 50), ("main", 10, 1))
     slow = session.buckets[1]._replace(ticks=10)
-    from dataclasses import replace
-
     assert call_tree(replace(session, buckets=(session.buckets[0], slow))).seconds == pytest.approx(1.5)

@@ -43,11 +43,10 @@ class HostWatch:
         before = (self._network, self._disk, self._cpu)
         self._network, self._disk, self._cpu = self._read_network(), self._read_disk(), self._read_cpu()
         self._time = time
-        self._last = HostRates(
-            *_rates(before[0], self._network, 3, seconds),
-            *_rates(before[1], self._disk, 2, seconds),
-            _share(before[2], self._cpu),
-        )
+        received, sent, loopback = _rates(before[0], self._network, 3, seconds)
+        disk_read, disk_written = _rates(before[1], self._disk, 2, seconds)
+        cpu = _share(before[2], self._cpu)
+        self._last = HostRates(received, sent, loopback, disk_read, disk_written, cpu)
         return self._last
 
     def _read_network(self) -> tuple[float, ...] | None:

@@ -45,6 +45,9 @@ class PsutilReader:
         self._psutil = psutil
         self._process = psutil.Process(pid)
         self._full = full
+        self._own = pid == os.getpid()
+        #: Wall clock when the process began.
+        self.began = float(self._process.create_time())
 
     def read(self) -> Counters | None:
         """The counters now; None if the process is gone or not ours to look at."""
@@ -62,7 +65,9 @@ class PsutilReader:
         except self._psutil.Error:
             return None
         reaped = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-        return Counters(times.user + times.system, reaped, rss, threads, fds, voluntary, involuntary)
+        # The kernel's count is in hundredths of a second; of ourselves we can know better.
+        cpu = time.process_time() if self._own else times.user + times.system
+        return Counters(cpu, reaped, rss, threads, fds, voluntary, involuntary)
 
 
 class PlainReader:

@@ -62,7 +62,7 @@ class SystemMonitor:
         network: bool = True,
         disk: bool = True,
         host_cpu: bool = True,
-        children_every: float = 5.0,
+        children_every: float = 2.0,
         host_every: float = 1.0,
         keep: int = 14_400,
     ) -> None:
@@ -155,7 +155,7 @@ class SystemMonitor:
         own = self._reader.read()
         if own is None:
             return (nan,) * len(COLUMNS)
-        cpu, memory, count = self._read_children(time)
+        cpu, memory, count = self._read_children(time, seconds)
         before = self._before or own
         # Processor time moves from the living children to the reaped ones when one ends: the sum goes on.
         total = 0.0 if isnan(own.cpu_reaped) else own.cpu_reaped - before.cpu_reaped
@@ -176,13 +176,13 @@ class SystemMonitor:
             *host,
         )
 
-    def _read_children(self, time: float) -> tuple[float, float, int]:
+    def _read_children(self, time: float, seconds: float) -> tuple[float, float, int]:
         """CPU seconds so far and memory of all living children, and how many there are."""
         if not self._with_children:
             return 0.0, 0.0, 0
         if time - self._listed >= self._children_every:
             self._listed = time
-            self._list_children()
+            self._list_children(time, seconds)
         cpu = memory = 0.0
         for pid, reader in list(self._children.items()):
             counters = reader.read()
@@ -193,7 +193,7 @@ class SystemMonitor:
             memory += counters.rss
         return cpu, memory, len(self._children)
 
-    def _list_children(self) -> None:
+    def _list_children(self, time: float, seconds: float) -> None:
         found: dict[int, PsutilReader] = {}
         for pid in descendants(os.getpid(), _psutil):
             reader = self._children.get(pid)
@@ -202,7 +202,11 @@ class SystemMonitor:
                     reader = PsutilReader(_psutil, pid, full=False)
                 except _psutil.Error:
                     continue
-                # What it used before it was found came in between two samples of ours, unless it is as old as we are.
+                counters = reader.read()
+                age = time - reader.began
+                if counters is not None and age > seconds:
+                    # All that it used since it began would make a peak of this one row.
+                    self._children_cpu += (counters.cpu + counters.cpu_reaped) * (1 - seconds / age)
             found[pid] = reader
         self._children = found
 

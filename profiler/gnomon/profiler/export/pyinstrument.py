@@ -86,12 +86,12 @@ def to_session_file(session: Session) -> str:
 def from_pyinstrument(theirs: PyinstrumentSession) -> Session:
     """A pyinstrument session as one of ours, its time cut into 250 slices.
 
-    pyinstrument gives each stack the seconds since the one before; ours count ticks, so seconds are rounded to ticks of
-    a tenth of its interval, and the rounding errors are carried on, so that they don't add up.
+    pyinstrument gives each stack the seconds since the one before; ours count ticks, so seconds are rounded to whole
+    intervals, and the rounding errors are carried on, so that they don't add up.
     """
     builder = _Builder()
     spent = sum(seconds for _, seconds in theirs.frame_records)
-    tick = (theirs.min_interval or 0.001) / 10
+    tick = theirs.min_interval or 0.001
     in_slice = max(1, round(spent / tick / _SLICES))
     now, exact = 0, 0.0
     for stack, seconds in theirs.frame_records:
@@ -113,8 +113,8 @@ def from_pyinstrument(theirs: PyinstrumentSession) -> Session:
             "start": theirs.start_time,
             "stop": theirs.start_time + now * tick,
             "interval": theirs.min_interval,
-            "samples": theirs.sample_count,
-            "ticks": theirs.sample_count,
+            "samples": now,
+            "ticks": now,
             "missed": 0,
             "cpu": 0.0,
             "pid": 0,

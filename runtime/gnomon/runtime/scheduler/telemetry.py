@@ -24,70 +24,12 @@ from gnomon.runtime.messages import ErrorRecord, Key, TransfersDone
 
 __all__ = ["Column", "Ring", "Telemetry"]
 
-#: Rows of a block. Old rows leave a ring block by block, so this is also how many more than asked it may hold.
-_BLOCK = 4096
-
 #: Characters of a key, and of an error's text, that leave the scheduler.
 _KEY_TEXT = 512
 _ERROR_TEXT = 8192
 
 #: The name under which totals of further prefixes are kept once the table of totals is full.
 _OTHER = "(other prefixes)"
-
-
-class Column(NamedTuple):
-    """One column of a ring: an array type code, or ``O`` for a list of objects, and how many values make a row."""
-
-    code: str
-    width: int = 1
-
-
-class Ring:
-    """The last ``length`` rows of some columns, numbered from 0 in the order they came.
-
-    Not safe for several threads.
-    """
-
-    __slots__ = ("_blocks", "_columns", "length", "next")
-
-    def __init__(self, columns: Sequence[Column], length: int) -> None:
-        self._columns = tuple(columns)
-        self._blocks: deque[tuple[int, list[Any]]] = deque()  # number of the first row, columns
-        self.length = length
-        self.next = 0
-
-    @property
-    def oldest(self) -> int:
-        """Number of the oldest row that can still be read."""
-        return max(0, self.next - self.length)
-
-    def extend(self, columns: Sequence[Any], rows: int) -> None:
-        """Append ``rows`` rows, given as one sequence per column."""
-        blocks = self._blocks
-        if not blocks or self.next - blocks[-1][0] >= _BLOCK:
-            blocks.append((self.next, [[] if column.code == "O" else array(column.code) for column in self._columns]))
-        for kept, new in zip(blocks[-1][1], columns, strict=True):
-            if type(new) is array and new.typecode != kept.typecode:
-                new = new.tolist()  # an array takes only its own kind, but any list
-            kept.extend(new)
-        self.next += rows
-        while len(blocks) > 1 and blocks[1][0] <= self.oldest:
-            blocks.popleft()
-
-    def read(self, number: int, limit: int) -> tuple[list[Any], int, int]:
-        """Up to ``limit`` rows from ``number`` on: their columns, how many are gone, and the number to go on with."""
-        begin = min(max(number, self.oldest), self.next)
-        missed = max(0, begin - number)
-        end = min(begin + limit, self.next)
-        result: list[Any] = [[] if column.code == "O" else array(column.code) for column in self._columns]
-        for position, (first, columns) in enumerate(self._blocks):
-            after = self._blocks[position + 1][0] if position + 1 < len(self._blocks) else self.next
-            if first >= end or after <= begin:
-                continue
-            low, high = max(begin, first) - first, min(end, after) - first
-            for out, kept, column in zip(result, columns, self._columns, strict=True):
-                out.extend(kept[low * column.width : high * column.width])
-        return result, missed, end
 
 
 _RUNS = (Column("O"), Column("O"), Column("q"), Column("i"), Column("d", 4), Column("q"), Column("b"))
@@ -317,9 +259,9 @@ class Telemetry:
         runs, runs_missed, runs_next = self._runs.read(number[0], limit)
         transfers, transfers_missed, transfers_next = self._transfers.read(number[1], limit)
         keys, prefixes, worker_ids, threads, timings, nbytes, ok = runs
-        prefix_names, prefix_rows = _table(prefixes)
+        prefix_names, prefix_rows = table(prefixes)
         from_ids, to_ids, moved, starts, stops, transports = transfers
-        transport_names, transport_rows = _table(transports)
+        transport_names, transport_rows = table(transports)
         return {
             "byteorder": sys.byteorder,
             "runs": {
@@ -358,13 +300,6 @@ class Telemetry:
 
     def _totals_of_worker(self, worker_id: int) -> _Totals:
         return self._worker_totals.setdefault(worker_id, _Totals())
-
-
-def _table(names: Iterable[str]) -> tuple[list[str], array[int]]:
-    """The distinct names, and per name its index among them."""
-    index: dict[str, int] = {}
-    rows = array("i", [index.setdefault(name, len(index)) for name in names])
-    return list(index), rows
 
 
 def _key_text(key: Key) -> str:
