@@ -29,9 +29,10 @@ ALLOWED = {
     "protocol": {"messages", "errors"},
     "comm": {"messages"} | BOTTOM,
     "transfer": {"messages", "protocol", "comm"} | BOTTOM,
-    "worker.executor": {"messages", "protocol"} | BOTTOM,
-    "scheduler": {"messages", "core", "comm", "protocol"} | BOTTOM,
-    "worker": {"messages", "worker.state", "worker.executor", "protocol", "comm", "transfer"} | BOTTOM,
+    "instruments": {"messages"} | BOTTOM,
+    "worker.executor": {"messages", "protocol", "instruments"} | BOTTOM,
+    "scheduler": {"messages", "core", "comm", "protocol", "instruments"} | BOTTOM,
+    "worker": {"messages", "worker.state", "worker.executor", "protocol", "comm", "transfer", "instruments"} | BOTTOM,
     "client": {"messages", "protocol", "comm", "transfer", "worker.executor"} | BOTTOM,
     "deploy": {"messages", "scheduler", "worker", "client", "comm", "protocol"} | BOTTOM,
 }

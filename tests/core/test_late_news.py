@@ -1,4 +1,4 @@
-"""What names an attempt that is no longer current is dropped, whatever it says; effects that only show between turns."""
+"""News of an attempt that is no longer current is dropped, whatever it says; and effects that show within a turn."""
 
 from __future__ import annotations
 

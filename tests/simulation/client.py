@@ -413,7 +413,7 @@ class Client:
                 raise SimulationError(f"{self.name}: {future.key} can't leave {address}: {values[0]}")
             return
         self.quarrels += 1
-        if self.quarrels > 500:
+        if self.quarrels > 5000:
             raise SimulationError(f"{self.name} can't get {future.key} from {address}")
         arguments = {"task_ids": (task_id,), "attempts": (attempt,), "holder": address, "lost": values is not None}
         self._up.send([Request(0, "missing", arguments)])

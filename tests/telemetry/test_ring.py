@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from gnomon.runtime.scheduler.telemetry import Column, Ring
+from gnomon.runtime.scheduler.ring import Column, Ring
 
 
 def ring(length: int) -> Ring:

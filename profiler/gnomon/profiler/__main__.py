@@ -20,7 +20,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,11 +85,7 @@ def _profile(program: Program, options: argparse.Namespace) -> None:
     atexit.register(finish)
     sampler.watch_thread()
     sampler.start()
-    try:
-        run(program)
-    finally:
-        # What comes now is waiting for other threads.
-        sampler.forget_thread(threading.get_ident())
+    run(program)
 
 
 def _of_program(session: Session, program: Program) -> Session:

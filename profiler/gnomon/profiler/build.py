@@ -1,7 +1,7 @@
 """Which build of the compiled modules runs: extension or source.
 
 A compiled module is the same ``.py`` file with a ``.pxd`` beside it. An extension beside its source wins by the import
-system's own rules; ``GNOMON_PURE=1`` turns that round, ``GNOMON_REQUIRE_COMPILED=1`` makes a missing extension an error.
+system's own rules; ``GNOMON_PURE=1`` turns that round, ``GNOMON_REQUIRE_COMPILED=1`` makes a missing one an error.
 This lies in the lowest package, so that all packages can use it.
 """
 

@@ -11,7 +11,7 @@ cdef extern from *:
     #include "Python.h"
     #include "frameobject.h"
 
-    static PyObject *gnomon_current_frames(void) {
+    CYTHON_UNUSED static PyObject *gnomon_current_frames(void) {
         PyObject *function = PySys_GetObject("_current_frames");
         if (function == NULL) {
             PyErr_SetString(PyExc_RuntimeError, "sys._current_frames is gone");
@@ -20,7 +20,7 @@ cdef extern from *:
         return PyObject_CallNoArgs(function);
     }
 
-    static PyObject *gnomon_frame_back(PyObject *frame) {
+    CYTHON_UNUSED static PyObject *gnomon_frame_back(PyObject *frame) {
         PyObject *back = (PyObject *)PyFrame_GetBack((PyFrameObject *)frame);
         return back != NULL ? back : Py_NewRef(Py_None);
     }

@@ -14,34 +14,37 @@ from __future__ import annotations
 import gc
 import operator
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from types import FrameType
+from typing import Any
 
 __all__ = ["caller_id", "current_frames", "hold_collection", "release_collection"]
 
 #: From 3.12 on collections start between bytecodes only.
 _MAY_DEADLOCK = sys.implementation.name == "cpython" and sys.version_info < (3, 12)
 
-
+_call: Callable[[Callable[[], Any]], Any] = operator.call
 
 
 def _frames_without_collection() -> dict[int, FrameType]:
     """``sys._current_frames()`` with collection off, as a chain of C iterators that ``list`` draws through."""
-    restore: list[object] = []
-    choose = {True: gc.enable, False: bool}.__getitem__
-    remember = partial(restore.extend, map(choose, map(operator.call, (gc.isenabled,))))
-    before = map(operator.call, (remember, gc.disable, sys._current_frames))
-    after = map(operator.call, map(operator.call, (restore.pop,)))
+    restore: list[Callable[[], object]] = []
+    choices: dict[bool, Callable[[], object]] = {True: gc.enable, False: bool}
+    remember = partial(restore.extend, map(choices.__getitem__, map(_call, (gc.isenabled,))))
+    steps: tuple[Callable[[], Any], ...] = (remember, gc.disable, sys._current_frames)
+    last: Iterator[Callable[[], Any]] = map(_call, (restore.pop,))
     try:
-        return list(chain(before, after))[2]  # type: ignore[return-value]
+        frames: dict[int, FrameType] = list(map(_call, chain(steps, last)))[2]
+        return frames
     finally:
         if restore:  # an audit hook has refused
-            operator.call(restore.pop())  # type: ignore[arg-type]
+            restore.pop()()
 
 
 current_frames = _frames_without_collection if _MAY_DEADLOCK else sys._current_frames
-"""The running frame of every thread by ident. Safe beside threads that come and go, and those that set the collector."""
+"""The running frame of every thread by ident. Safe beside threads that come, go, and set the collector."""
 
 
 def hold_collection() -> bool:

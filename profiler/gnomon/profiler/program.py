@@ -103,6 +103,8 @@ def run(program: Program) -> None:
         sys.path[0] = program.folder
     main = ModuleType("__main__")
     main.__dict__.update(program.attributes, __builtins__=builtins)
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
     sys.modules["__main__"] = main
     try:
         exec(program.code, main.__dict__)

@@ -65,8 +65,8 @@ class Sampler:
     """Samples threads of this process.
 
     ``interval``: seconds between ticks; ``budget``: share of one CPU that sampling may use before the interval is
-    widened; ``bucket``: seconds of one step of the history; ``depth``: frames kept of a stack, the middle of deeper ones
-    is cut out; ``every_thread``: sample all threads, not only those given to ``watch_thread``; ``process``: the
+    widened; ``bucket``: seconds of one step of the history; ``depth``: frames kept of a stack, the middle of deeper
+    ones is cut out; ``every_thread``: sample all threads, not only those given to ``watch_thread``; ``process``: the
     process's name in sessions; ``nodes``: size of the call tree from which it is pruned. Raises ValueError for
     settings that make no sense.
     """

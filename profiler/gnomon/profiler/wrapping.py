@@ -6,12 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 __all__ = ["wrapped"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def wrapped(context: AbstractContextManager[Any, Any], function: Callable[..., Any]) -> Any:
+
+def wrapped(context: AbstractContextManager[Any, Any], function: F) -> F:
     """``function`` inside ``context``, which is entered anew for each call; coroutine functions while they last."""
     if inspect.iscoroutinefunction(function):
 
@@ -27,4 +29,4 @@ def wrapped(context: AbstractContextManager[Any, Any], function: Callable[..., A
             with context:
                 return function(*args, **kwargs)
 
-    return run
+    return cast(F, run)

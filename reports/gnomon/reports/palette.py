@@ -5,7 +5,7 @@ its meaning when the theme flips; both can be told apart with the common kinds o
 slot that its name hashes to; among the nine that took most time, one that finds its slot taken gets the next free one.
 All others share "other".
 
-Contents: LIGHT, DARK, OTHER, CODING, ERRED, slots.
+Contents: LIGHT, DARK, OTHER, CODING, ERRED, slots, css.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-__all__ = ["CODING", "DARK", "ERRED", "LIGHT", "OTHER", "slots"]
+__all__ = ["CODING", "DARK", "ERRED", "LIGHT", "OTHER", "css", "slots"]
 
 #: Colours by slot on light and on dark ground: nine prefixes, other prefixes, decoding or encoding, erred.
 LIGHT = (
@@ -43,3 +43,11 @@ def slots(prefixes: Sequence[str]) -> dict[str, int]:
         free.discard(slot)
         result[prefix] = slot
     return result
+
+
+def css() -> str:
+    """The colours by slot as custom properties, for both themes, and a class for each slot."""
+    light = "".join(f"--slot-{i}:{color};" for i, color in enumerate(LIGHT))
+    dark = "".join(f"--slot-{i}:{color};" for i, color in enumerate(DARK))
+    rules = "".join(f".slot-{i}{{--color:var(--slot-{i})}}" for i in range(len(LIGHT)))
+    return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{rules}"

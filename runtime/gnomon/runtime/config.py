@@ -33,6 +33,7 @@ __all__ = [
     "CommSettings",
     "Config",
     "ExecutorSettings",
+    "InstrumentSettings",
     "SchedulerSettings",
     "SecuritySettings",
     "WorkerSettings",
@@ -152,6 +153,24 @@ class SecuritySettings:
 
 
 @dataclass(frozen=True)
+class InstrumentSettings:
+    """What every scheduler, agent and executor measures of itself. Each part has its own switch."""
+
+    enabled: bool = _setting(True, "carry instruments at all")
+    sampler: bool = _setting(True, "sample the stacks of tasks and loops")
+    sampling_interval: float = _setting(0.0101, "time between two samples, where the budget allows", unit="s", low=0.001)
+    sampling_budget: float = _setting(0.01, "share of one processor that sampling may use", low=0.0001, high=1)
+    loop: bool = _setting(True, "measure the lag of event loops, and record their stalls")
+    stall_threshold: float = _setting(0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01)
+    gc: bool = _setting(True, "measure garbage collections")
+    gil: bool = _setting(True, "measure the contention for the interpreter's lock")
+    system: bool = _setting(True, "measure processor, memory, descriptors, network and disk")
+    cpu: bool = _setting(True, "measure how much of a task's time was on the processor")
+    series_length: int = _setting(50_000, "rows of measurements, and stalls, that the scheduler keeps", low=1)
+    profiles: int = _setting(64 << 20, "bytes of deep profiles of tasks that the scheduler keeps", unit="B", low=0)
+
+
+@dataclass(frozen=True)
 class Config:
     """All settings, one field per section. Immutable: changes make a new one."""
 
@@ -160,6 +179,7 @@ class Config:
     executor: ExecutorSettings = ExecutorSettings()
     comm: CommSettings = CommSettings()
     security: SecuritySettings = SecuritySettings()
+    instruments: InstrumentSettings = InstrumentSettings()
 
 
 # -- Reading and changing them -----------------------------------------------------------------------------------------

@@ -48,7 +48,8 @@ class PrefixChange:
     """A prefix on both sides. ``verdict`` is slower, faster, same, unjudged, only in A, or only in B.
 
     ``kind`` is the level that the ratios speak of: that which decided the verdict, else the steadiest known. ``relative``
-    is the ratio to the common factor (None if there is no other prefix), ``absolute`` the plain one.
+    is the ratio to the common factor (None if there is no other prefix), ``absolute`` the plain one, and ``judged`` that
+    of the two which the verdict rests on.
     """
 
     name: str
@@ -58,11 +59,7 @@ class PrefixChange:
     kind: str = ""
     relative: Estimate | None = None
     absolute: Estimate | None = None
-
-    @property
-    def judged(self) -> Estimate | None:
-        """The ratio that a reader should look at first."""
-        return self.relative or self.absolute
+    judged: Estimate | None = None
 
     @property
     def lost(self) -> float:
@@ -177,4 +174,4 @@ def _change(
             if estimate.high < 1 and estimate.ratio <= 1 / (1 + least):
                 verdict, kind = "faster", each
                 break
-    return PrefixChange(name, a, b, verdict, kind, *estimates[kind])
+    return PrefixChange(name, a, b, verdict, kind, *estimates[kind], known[kind])

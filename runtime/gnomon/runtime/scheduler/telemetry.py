@@ -1,13 +1,31 @@
-"""What the scheduler remembers of the work it saw: runs and transfers in numbered rings, and totals that are complete.
+"""What the scheduler remembers of the work it saw: numbered rings of records, and totals that are complete.
 
 A ring holds columns (flat arrays and lists), never an object per record, and numbers its records from 0. A reader asks
 for what came since a number and is told how many of these are gone: nothing is dropped silently. The totals by prefix,
-worker and pair count every record, those that fell out of a ring included. All times are scheduler time in seconds.
+worker, span and pair count every record, those that fell out of a ring included. All times are scheduler time in seconds.
 
 This room keeps and hands out; it does no input or output, draws nothing and judges nothing. Both answers, of ``mark``
 and ``since``, are plain values that msgpack carries.
 
-Contents: Telemetry, Ring, Column.
+A page, the answer to ``telemetry``, has one table per ring, with ``number``, ``missed`` and ``next`` in the order of
+``rings``. Columns are bytes of arrays (code in brackets) in the byte order that ``byteorder`` names; where NAMES is
+said, the column (i) holds indices into that list. Workers are ids, 0 is the scheduler; a process is 0 for a scheduler,
+1 for an agent, 2 for an executor.
+
+    runs        keys, prefixes (NAMES prefix_names), workers (q), threads (i), timings (d, 4: start of decoding, of the
+                user's code, its end, end of encoding), nbytes (q), ok (b), cpus (d: seconds that the thread was on the
+                processor in the user's code, NaN: not known), spans (NAMES span_names, lists of words, outermost first)
+    transfers   froms (q), tos (q), nbytes (q), starts (d), stops (d), transports (NAMES transport_names)
+    series      times (d), workers (q), processes (b), values (d, one per name in ``columns``; NaN: not measured); see
+                ``instruments.series``. Processes that share one process of the system tell of it once.
+    stalls      starts (d), workers (q), processes (b), durations (d), rows: per stall a dict of cause, detail,
+                function, file, line, stack (frames, outermost first), holder (a thread that held the GIL, or "")
+    demand      times (d), workers (q), kinds (b), values (b): from this time on there is (1) or isn't (0) demand of
+                this kind; see ``instruments.demand``. What there was at a mark is its ``demand``.
+    regions     times (d), workers (q), names (NAMES name_table: pairs of prefix and region), counts (q), seconds (d, 2:
+                inside, and without regions nested in it), each summed over the time since the one before
+
+Contents: Telemetry.
 """
 
 from __future__ import annotations
@@ -15,14 +33,17 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import nan
 from operator import sub
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.runtime.core import RunColumns
-from gnomon.runtime.messages import ErrorRecord, Key, TransfersDone
+from gnomon.runtime.messages import DemandChanged, ErrorRecord, Key, RegionsTimed, TransfersDone
+from gnomon.runtime.scheduler.observations import RINGS, Observations
+from gnomon.runtime.scheduler.ring import Column, Ring, table
 
-__all__ = ["Column", "Ring", "Telemetry"]
+__all__ = ["Telemetry"]
 
 #: Characters of a key, and of an error's text, that leave the scheduler.
 _KEY_TEXT = 512
@@ -30,30 +51,37 @@ _ERROR_TEXT = 8192
 
 #: The name under which totals of further prefixes are kept once the table of totals is full.
 _OTHER = "(other prefixes)"
+_OTHER_SPANS = "(other spans)"
 
 
-_RUNS = (Column("O"), Column("O"), Column("q"), Column("i"), Column("d", 4), Column("q"), Column("b"))
+_RUNS = (Column("O"), Column("O"), Column("q"), Column("i"), Column("d", 4), Column("q"), Column("b"), Column("d"), Column("O"))
 _TRANSFERS = (Column("q"), Column("q"), Column("q"), Column("d"), Column("d"), Column("O"))
 
 
 class _Totals:
     """Sums over the runs of one prefix or worker."""
 
-    __slots__ = ("compute", "count", "decode", "encode", "erred", "nbytes")
+    __slots__ = ("compute", "count", "cpu", "decode", "encode", "erred", "measured", "nbytes")
 
     def __init__(self) -> None:
         self.count = self.erred = self.nbytes = 0
         self.decode = self.compute = self.encode = 0.0
+        self.cpu = self.measured = 0.0  # seconds on the processor, and seconds of compute of which these are a part
 
-    def add(self, count: int, erred: int, nbytes: int, decode: float, compute: float, encode: float) -> None:
+    def add(
+        self, count: int, erred: int, nbytes: int, decode: float, compute: float, encode: float, cpu: float
+    ) -> None:
         self.count += count
         self.erred += erred
         self.nbytes += nbytes
         self.decode += decode
         self.compute += compute
         self.encode += encode
+        if cpu == cpu:  # not NaN
+            self.cpu += cpu
+            self.measured += compute
 
-    def row(self, name: str | int) -> tuple[Any, ...]:
+    def row(self, name: str | int | tuple[str, ...]) -> tuple[Any, ...]:
         return name, self.count, self.erred, self.nbytes, self.decode, self.compute, self.encode
 
 
@@ -94,15 +122,25 @@ class Telemetry:
         errors: groups of errors kept; errors that open no group any more are counted.
         logs: log lines kept.
         departed: workers that left and are still told of.
+        observed: rows of each ring of what processes report of themselves.
     """
 
     def __init__(
-        self, *, length: int = 100_000, groups: int = 2_000, errors: int = 200, logs: int = 1_000, departed: int = 1_000
+        self,
+        *,
+        length: int = 100_000,
+        groups: int = 2_000,
+        errors: int = 200,
+        logs: int = 1_000,
+        departed: int = 1_000,
+        observed: int = 50_000,
     ) -> None:
         self._runs = Ring(_RUNS, length)
         self._transfers = Ring(_TRANSFERS, length)
         self._groups = groups
+        self._observations = Observations(observed, groups)
         self._prefixes: dict[str, _Totals] = {}
+        self._spans: dict[tuple[str, ...], _Totals] = {}
         self._worker_totals: dict[int, _Totals] = {}
         self._pairs: dict[tuple[int, int, str], list[Any]] = {}
         self._workers: dict[int, _Worker] = {}
@@ -132,19 +170,24 @@ class Telemetry:
                 if offset:
                     for i in range(4 * row, 4 * row + 4):
                         timings[i] += offset
-        self._runs.extend(columns, rows)
+        cpus: Sequence[float] = columns.cpus or array("d", [nan]) * rows
+        spans: Sequence[tuple[str, ...]] = columns.spans or [()] * rows
+        self._runs.extend((*columns[:7], cpus, spans), rows)
         began, started, ended, stopped = timings[0::4], timings[1::4], timings[2::4], timings[3::4]
-        decode, compute, encode = map(sub, started, began), map(sub, ended, started), map(sub, stopped, ended)
+        computes = list(map(sub, ended, started))
+        decode, encode = map(sub, started, began), map(sub, stopped, ended)
+        if columns.spans:
+            self._add_to_spans(columns, computes, cpus)
         worker_ids, prefixes = columns.worker_ids, columns.prefixes
         if rows and prefixes.count(prefixes[0]) == rows and worker_ids.count(worker_ids[0]) == rows:
             erred = rows - sum(map(bool, columns.ok))
-            amounts = rows, erred, sum(columns.nbytes), sum(decode), sum(compute), sum(encode)
+            amounts = rows, erred, sum(columns.nbytes), sum(decode), sum(computes), sum(encode), sum(cpus)
             self._prefix_totals(prefixes[0]).add(*amounts)
             self._totals_of_worker(worker_ids[0]).add(*amounts)
             return
         by_prefix, by_worker = self._prefixes, self._worker_totals
-        for prefix, worker_id, ok, size, d, c, e in zip(
-            prefixes, worker_ids, columns.ok, columns.nbytes, decode, compute, encode, strict=True
+        for prefix, worker_id, ok, size, d, c, e, cpu in zip(
+            prefixes, worker_ids, columns.ok, columns.nbytes, decode, computes, encode, cpus, strict=True
         ):
             of_prefix = by_prefix.get(prefix) or self._prefix_totals(prefix)
             of_worker = by_worker.get(worker_id) or self._totals_of_worker(worker_id)
@@ -154,9 +197,22 @@ class Telemetry:
                 totals.decode += d
                 totals.compute += c
                 totals.encode += e
+                if cpu == cpu:
+                    totals.cpu += cpu
+                    totals.measured += c
             if not ok:
                 of_prefix.erred += 1
                 of_worker.erred += 1
+
+    def _add_to_spans(self, columns: RunColumns, computes: Sequence[float], cpus: Sequence[float]) -> None:
+        """Totals by span; a run without one counts for none. Decoding and encoding are not told apart there."""
+        for span, ok, size, compute, cpu in zip(
+            columns.spans, columns.ok, columns.nbytes, computes, cpus, strict=True
+        ):
+            if span:
+                if span not in self._spans and len(self._spans) >= self._groups:
+                    span = (_OTHER_SPANS,)
+                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, 0.0, compute, 0.0, cpu)
 
     def append_transfers(
         self, to_id: int, message: TransfersDone, holders: Mapping[str, int], offset: float = 0.0
@@ -191,12 +247,25 @@ class Telemetry:
         if worker is None or worker.left is not None:
             return
         worker.left, worker.reason = now, reason
+        self._observations.worker_left(worker_id, now)
         self._departed.append(worker_id)
         if len(self._departed) > self._departed_limit:
             oldest = self._departed.popleft()
             del self._workers[oldest]
             self._worker_totals.pop(oldest, None)
             self._workers_forgotten += 1
+
+    def append_report(self, worker_id: int, report: Mapping[str, Any], offset: float = 0.0) -> None:
+        """Record what a process measured of itself; see ``Observations``."""
+        self._observations.append_report(worker_id, report, offset)
+
+    def append_demand(self, worker_id: int, changes: DemandChanged, offset: float = 0.0) -> None:
+        """Record what idle threads wait for; see ``Observations``."""
+        self._observations.append_demand(worker_id, changes, offset)
+
+    def append_regions(self, worker_id: int, message: RegionsTimed, offset: float = 0.0) -> None:
+        """Record what tasks spent in the user's regions; see ``Observations``."""
+        self._observations.append_regions(worker_id, message, offset)
 
     def append_errors(
         self, keys: Sequence[Key], prefixes: Sequence[str], worker_id: int, errors: Sequence[ErrorRecord], now: float
@@ -227,14 +296,22 @@ class Telemetry:
         """Where the records stand: the answer to ``telemetry_mark``.
 
         ``number`` is what ``since`` takes; the difference of two marks' totals is complete, whatever the rings lost.
-        Rows of ``prefixes`` and ``workers`` totals: name, count, erred, nbytes, seconds of decode, compute and encode.
+        Rows of ``prefixes``, ``worker_totals`` and ``spans``: name, count, erred, nbytes, seconds of decode, compute and
+        encode (0 for both in spans). Rows of ``prefix_cpu`` and ``worker_cpu``: name, seconds on the processor, and
+        seconds of compute of which these are a part. ``demand``: pairs of worker and kind that there is demand of.
+        ``regions``: prefix, region, count, seconds, own seconds.
         """
         return {
-            "number": (self._runs.next, self._transfers.next),
+            "rings": ("runs", "transfers", *RINGS),
+            "number": (self._runs.next, self._transfers.next, *self._observations.numbers()),
             "now": now,
             "length": self._runs.length,
             "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
             "worker_totals": [totals.row(worker_id) for worker_id, totals in self._worker_totals.items()],
+            "spans": [totals.row(span) for span, totals in self._spans.items()],
+            "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
+            "worker_cpu": [(name, t.cpu, t.measured) for name, t in self._worker_totals.items()],
+            **self._observations.mark(),
             "pairs": [(*name, *amounts) for name, amounts in self._pairs.items()],
             "workers": [
                 (worker_id, w.name, w.address, w.nthreads, w.host, w.joined, w.left, w.reason)
@@ -251,14 +328,21 @@ class Telemetry:
         }
 
     def since(self, number: Sequence[int], limit: int = 10_000) -> dict[str, Any]:
-        """Runs and transfers since ``number``, at most ``limit`` of each: the answer to ``telemetry``.
+        """Rows since ``number``, at most ``limit`` of each ring: the answer to ``telemetry`` (see the module).
 
         ``missed`` says how many of each are gone, ``next`` is the number to go on with, ``done`` whether there is no
-        more now. Arrays are bytes in the byte order that ``byteorder`` names.
+        more now. A number of two alone asks for runs and transfers, and is answered with these.
         """
         runs, runs_missed, runs_next = self._runs.read(number[0], limit)
         transfers, transfers_missed, transfers_next = self._transfers.read(number[1], limit)
-        keys, prefixes, worker_ids, threads, timings, nbytes, ok = runs
+        keys, prefixes, worker_ids, threads, timings, nbytes, ok, cpus, spans = runs
+        pages: dict[str, Any] = {}
+        missed, after = (runs_missed, transfers_missed), (runs_next, transfers_next)
+        last = (self._runs.next, self._transfers.next)
+        if len(number) > 2:
+            pages, more_missed, more_next = self._observations.since(number[2:], limit)
+            missed, after, last = missed + more_missed, after + more_next, last + self._observations.numbers()
+        span_names, span_rows = table(spans)
         prefix_names, prefix_rows = table(prefixes)
         from_ids, to_ids, moved, starts, stops, transports = transfers
         transport_names, transport_rows = table(transports)
@@ -276,6 +360,9 @@ class Telemetry:
                 "timings": timings.tobytes(),
                 "nbytes": nbytes.tobytes(),
                 "ok": ok.tobytes(),
+                "cpus": cpus.tobytes(),
+                "span_names": span_names,
+                "spans": span_rows.tobytes(),
             },
             "transfers": {
                 "froms": from_ids.tobytes(),
@@ -286,9 +373,10 @@ class Telemetry:
                 "transport_names": transport_names,
                 "transports": transport_rows.tobytes(),
             },
-            "missed": (runs_missed, transfers_missed),
-            "next": (runs_next, transfers_next),
-            "done": runs_next == self._runs.next and transfers_next == self._transfers.next,
+            **pages,
+            "missed": missed,
+            "next": after,
+            "done": after == last,
         }
 
     # -- tables of totals ---------------------------------------------------------------------------------------------

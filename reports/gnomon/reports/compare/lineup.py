@@ -1,0 +1,253 @@
+"""The tables of a comparison, as cells that both outputs show alike.
+
+With several recordings of a side, amounts are means over them.
+
+Contents: Cell, Table, KIND_WORDS, ratio_text, interval_text, and one function per table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+from typing import NamedTuple
+
+from gnomon.reports.account import PARTS
+from gnomon.reports.compare.comparison import Comparison, PrefixChange, Side
+from gnomon.reports.compare.noise import Estimate, ratio_of_means
+from gnomon.reports.compare.sides import Moved, PrefixSample, Sample
+from gnomon.reports.page.tables import PART_WORDS
+from gnomon.reports.units import bytes_text, count_text, time_text
+
+__all__ = [
+    "KIND_WORDS", "Cell", "Table", "interval_text", "part_table", "prefix_table", "ratio_text", "setup_table",
+    "transfer_table", "verdict_table", "whole_table", "worker_table",
+]  # fmt: skip
+
+#: What each level is called where people read.
+KIND_WORDS = {"twentieth": "lower twentieth", "quartile": "lower quartile", "mean": "mean"}
+
+#: What is shown of a prefix that a side doesn't have, and of an interval that one recording can't give.
+_NONE = "-"
+
+
+class Cell(NamedTuple):
+    """A cell: its text, what it sorts by (None: the text), what it is marked as (a verdict, part or prefix)."""
+
+    text: str
+    value: float | None = None
+    mark: str = ""
+
+
+class Table(NamedTuple):
+    """A table. ``columns`` are pairs of label and whether it holds numbers."""
+
+    name: str
+    caption: str
+    columns: tuple[tuple[str, bool], ...]
+    rows: list[list[Cell]]
+    note: str = ""
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio with two or three decimals, said with what it means."""
+    return f"×{ratio:.3f}" if 0.5 < ratio < 2 else f"×{ratio:,.2f}" if ratio < 1000 else f"×{ratio:,.0f}"
+
+
+def interval_text(estimate: Estimate) -> str:
+    """The interval of a ratio."""
+
+    def end(value: float) -> str:
+        return "0" if value < 1e-6 else "∞" if value > 1e6 else f"{value:,.2f}"
+
+    return f"{end(estimate.low)} to {end(estimate.high)}"
+
+
+def setup_table(comparison: Comparison) -> Table:
+    """What differs in how the sides were made."""
+    known = dict.fromkeys(name for side in (comparison.a, comparison.b) for each in side.samples for name in each.facts)
+    named: list[tuple[str, Callable[[Sample], str]]] = [
+        ("workers", lambda each: str(each.workers)),
+        ("threads", lambda each: str(each.threads)),
+        ("hosts", lambda each: str(each.hosts)),
+        ("calling code", lambda each: f"{len(each.code.splitlines())} lines" if each.code else _NONE),
+        ("raised", lambda each: each.raised[:80] or "no"),
+        *((name, lambda each, name=name: each.facts.get(name, _NONE)) for name in known),
+    ]
+    rows = []
+    for name, value in named:
+        values = [sorted({value(each) for each in side.samples}) for side in (comparison.a, comparison.b)]
+        codes = [{each.code for each in side.samples} for side in (comparison.a, comparison.b)]
+        if values[0] != values[1] or len(values[0]) > 1 or (name == "calling code" and codes[0] != codes[1]):
+            rows.append([Cell(name), *(Cell(", ".join(of_side)) for of_side in values)])
+    columns = (("what", False), ("A", False), ("B", False))
+    return Table("setup", "What differs in how they were made", columns, rows)
+
+
+def whole_table(comparison: Comparison) -> Table:
+    """The recordings as wholes."""
+    lines: list[tuple[str, Callable[[Sample], float], Callable[[float], str]]] = [
+        ("wall time", lambda each: each.duration, time_text),
+        ("capacity", lambda each: each.capacity, time_text),
+        ("in tasks", lambda each: each.busy, time_text),
+        ("alongside", lambda each: each.alongside, time_text),
+        ("tasks", lambda each: each.tasks, _number),
+        ("erred", lambda each: each.erred, _number),
+        ("tasks /s", lambda each: each.tasks * 1e7 / each.duration, _number),
+        ("moved", lambda each: sum(moved.nbytes for moved in each.moved.values()), bytes_text),
+    ]
+    rows = [[Cell(name), *_amounts(comparison, amount, show)] for name, amount, show in lines]
+    return Table("whole", "As wholes", _columns("what"), rows, _interval_note(comparison))
+
+
+def part_table(comparison: Comparison) -> Table:
+    """The account's parts beside each other."""
+    rows = []
+    for name in PARTS:
+        cells = _amounts(comparison, lambda each, name=name: each.parts[name], time_text)  # type: ignore[misc]
+        shares = [
+            side.mean(lambda each, name=name: 100 * each.parts[name] / each.capacity if each.capacity else 0.0)  # type: ignore[misc]
+            for side in (comparison.a, comparison.b)
+        ]
+        label = Cell(PART_WORDS.get(name, (name, ""))[0], None, f"part-{name}")
+        rows.append([label, *cells, *(Cell(f"{share:.1f} %", share) for share in shares)])
+    columns = (*_columns("thread time"), ("A, share", True), ("B, share", True))
+    return Table("parts", "Where the threads' time went", columns, rows, "Shares are of each side's capacity.")
+
+
+def verdict_table(comparison: Comparison) -> Table:
+    """What is said of each prefix, and why."""
+    rows = []
+    for change in comparison.prefixes:
+        cells = [Cell(change.name, None, "prefix"), Cell(_verdict(change), None, change.verdict.replace(" ", "-"))]
+        for estimate in (change.relative, change.absolute):
+            if estimate is None:
+                cells += [Cell(_NONE, -1.0), Cell(_NONE, -1.0)]
+            else:
+                cells += [Cell(ratio_text(estimate.ratio), estimate.ratio), Cell(interval_text(estimate), estimate.low)]
+        rows.append([*cells, Cell(KIND_WORDS.get(change.kind, _NONE))])
+    columns = (
+        ("prefix", False), ("verdict", False), ("B/A, relative", True), ("interval", True), ("B/A, as it is", True),
+        ("interval", True), ("level", False),
+    )  # fmt: skip
+    note = (
+        "Ratios are of computing time per task. Relative: with the common factor of all prefixes taken out. Intervals "
+        f"hold for all prefixes together with {comparison.confidence:.0%} confidence."
+    )
+    if not comparison.repeats:
+        note += " n=1: they rest on the variation inside the recordings and on a usual difference between two runs."
+    return Table("verdicts", "Which prefixes changed", columns, rows, note)
+
+
+def prefix_table(comparison: Comparison) -> Table:
+    """The prefixes' counts and durations beside each other."""
+    lines: list[tuple[Callable[[PrefixSample], float | None], Callable[[float], str]]] = [
+        (lambda each: each.tasks, _number),
+        (lambda each: each.total, time_text),
+        (lambda each: each.mean, time_text),
+        (lambda each: each.median, time_text),
+        (lambda each: each.p99, time_text),
+    ]
+    rows = []
+    for change in comparison.prefixes:
+        cells = [Cell(change.name, None, "prefix")]
+        for amount, show in lines:
+            for side in (change.a, change.b):
+                values = [value for each in side if (value := amount(each)) is not None]
+                cells.append(Cell(show(fmean(values)), fmean(values)) if values else Cell(_NONE, -1.0))
+        rows.append(cells)
+    columns = [("prefix", False)]
+    for what in ("tasks", "total", "mean", "median", "99 %"):
+        columns += [(f"A, {what}", True), (f"B, {what}", True)]
+    note = "Total is computing, decoding and encoding; mean to 99 % are of computing."
+    return Table("prefixes", "Prefixes in numbers", tuple(columns), rows, note)
+
+
+def transfer_table(comparison: Comparison) -> Table:
+    """What moved: by transport, then by pair of workers."""
+    sides = (comparison.a, comparison.b)
+    keys = dict.fromkeys(key for side in sides for each in side.samples for key in each.moved)
+    transports = dict.fromkeys(transport for *_, transport in keys)
+    rows = []
+    for transport in transports:
+        rows.append([Cell("all"), Cell("all"), Cell(transport), *_moved(comparison, lambda key, t=transport: key[2] == t)])  # type: ignore[misc]
+    order = sorted(keys, key=lambda key: -sum(_sum(each, lambda k, key=key: k == key).nbytes for side in sides for each in side.samples))  # type: ignore[misc]
+    for key in order[:200]:
+        rows.append([*(Cell(part) for part in key), *_moved(comparison, lambda k, key=key: k == key)])  # type: ignore[misc]
+    columns = (
+        ("from", False), ("to", False), ("by", False), ("A, fetches", True), ("B, fetches", True), ("A, moved", True),
+        ("B, moved", True), ("A, time", True), ("B, time", True),
+    )  # fmt: skip
+    note = f"The first 200 of {count_text(len(order))} pairs are listed." if len(order) > 200 else ""
+    return Table("transfers", "What workers fetched from each other", columns, rows, note)
+
+
+def worker_table(comparison: Comparison) -> Table:
+    """The workers, lined up by name."""
+    sides = (comparison.a, comparison.b)
+    names = list(dict.fromkeys(name for side in sides for each in side.samples for name in each.worker_busy))
+    rows = []
+    for name in names[:200]:
+        cells = [Cell(name)]
+        known = [[each.worker_busy[name] for each in side.samples if name in each.worker_busy] for side in sides]
+        for of_side in known:
+            threads = sorted({threads for threads, _, _ in of_side})
+            cells.append(Cell(", ".join(map(str, threads)), threads[0]) if threads else Cell(_NONE, -1.0))
+        for of_side in known:
+            shares = [100 * busy / capacity for _, capacity, busy in of_side if capacity]
+            cells.append(Cell(f"{fmean(shares):.1f} %", fmean(shares)) if shares else Cell(_NONE, -1.0))
+        rows.append(cells)
+    columns = (("worker", False), ("A, threads", True), ("B, threads", True), ("A, in tasks", True), ("B, in tasks", True))
+    note = f"The first 200 of {count_text(len(names))} workers are listed." if len(names) > 200 else ""
+    return Table("workers", "Workers", columns, rows, note)
+
+
+def _verdict(change: PrefixChange) -> str:
+    sign = {"slower": "▲ slower", "faster": "▼ faster", "same": "within noise", "unjudged": "too few runs"}
+    return sign.get(change.verdict, change.verdict)
+
+
+def _number(count: float) -> str:
+    return count_text(round(count)) if count == round(count) or count >= 100 else f"{count:.1f}"
+
+
+def _columns(first: str) -> tuple[tuple[str, bool], ...]:
+    return ((first, False), ("A", True), ("B", True), ("B - A", True), ("B/A", True), ("interval", True))
+
+
+def _interval_note(comparison: Comparison) -> str:
+    if comparison.repeats:
+        counts = f"{len(comparison.a.samples)} and {len(comparison.b.samples)}"
+        return f"Means of {counts} recordings; intervals of the ratio between them, 95 % each."
+    return "n=1: one recording of a side has no interval."
+
+
+def _amounts(
+    comparison: Comparison, amount: Callable[[Sample], float], show: Callable[[float], str]
+) -> list[Cell]:
+    """An amount on both sides, the difference, the ratio and its interval."""
+    a, b = comparison.a.amounts(amount), comparison.b.amounts(amount)
+    before, after = fmean(a), fmean(b)
+    interval = ratio_of_means(a, b) if comparison.repeats else None
+    ratio = interval.ratio if interval else after / before if before else None
+    sign = "+" if after > before else "-" if after < before else ""
+    return [
+        Cell(show(before), before),
+        Cell(show(after), after),
+        Cell(f"{sign}{show(abs(after - before))}", after - before),
+        Cell(_NONE, -1.0) if ratio is None else Cell(ratio_text(ratio), ratio),
+        Cell(interval_text(interval), interval.low) if interval else Cell(_NONE if comparison.repeats else "n=1", -1.0),
+    ]
+
+
+def _sum(sample: Sample, wanted: Callable[[tuple[str, str, str]], bool]) -> Moved:
+    rows = [moved for key, moved in sample.moved.items() if wanted(key)]
+    return Moved(sum(row.fetches for row in rows), sum(row.nbytes for row in rows), sum(row.ticks for row in rows))
+
+
+def _moved(comparison: Comparison, wanted: Callable[[tuple[str, str, str]], bool]) -> list[Cell]:
+    cells = []
+    for field, show in (("fetches", _number), ("nbytes", bytes_text), ("ticks", time_text)):
+        for side in (comparison.a, comparison.b):
+            value = side.mean(lambda each, field=field: getattr(_sum(each, wanted), field))  # type: ignore[misc]
+            cells.append(Cell(show(value), value))
+    return cells

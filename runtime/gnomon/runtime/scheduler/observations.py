@@ -1,0 +1,158 @@
+"""What the cluster's processes report of themselves: measurements over time, stalls of loops, demand, user regions.
+
+Numbered rings beside those of runs and transfers; see ``telemetry`` for how they are read.
+
+Contents: Observations, RINGS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from gnomon.runtime.instruments.series import AGENT, COLUMNS, EXECUTOR, SCHEDULER
+from gnomon.runtime.messages import DemandChanged, RegionsTimed
+from gnomon.runtime.scheduler.ring import Column, Ring, table
+
+__all__ = ["RINGS", "Observations"]
+
+#: The rings, in the order of their numbers.
+RINGS = ("series", "stalls", "demand", "regions")
+
+_WIDTH = len(COLUMNS)
+_SERIES = (Column("d"), Column("q"), Column("b"), Column("d", _WIDTH))
+_STALLS = (Column("d"), Column("q"), Column("b"), Column("d"), Column("O"))
+_DEMAND = (Column("d"), Column("q"), Column("b"), Column("b"))
+_REGIONS = (Column("d"), Column("q"), Column("O"), Column("q"), Column("d", 2))
+
+#: Of a stall, what is kept, and characters of each.
+_STALL_TEXTS = ("cause", "detail", "function", "file", "holder")
+_TEXT = 500
+
+#: Names of regions, and frames of a stack, that a peer may bring.
+_NAME = 200
+_FRAMES = 100
+
+_PROCESSES = {"scheduler": SCHEDULER, "agent": AGENT, "executor": EXECUTOR}
+
+
+class Observations:
+    """The rings. ``length``: rows of each; ``groups``: totals of regions kept by prefix and name."""
+
+    def __init__(self, length: int, groups: int) -> None:
+        self._series = Ring(_SERIES, length)
+        self._stalls = Ring(_STALLS, length)
+        self._demand = Ring(_DEMAND, 4 * length)
+        self._regions = Ring(_REGIONS, length)
+        self._rings = (self._series, self._stalls, self._demand, self._regions)
+        self._state: dict[tuple[int, int], bool] = {}
+        self._totals: dict[tuple[str, str], list[Any]] = {}
+        self._groups = groups
+
+    def append_report(self, worker_id: int, report: Mapping[str, Any], offset: float = 0.0) -> None:
+        """Record what a process measured of itself and of others (see ``instruments.report``).
+
+        ``worker_id`` is 0 for the scheduler; ``offset`` is added to all times. Raises ValueError for what is no report.
+        """
+        for process, (time, values) in report.get("series", {}).items():
+            if len(values) != _WIDTH:
+                raise ValueError(f"a row of measurements has {len(values)} values, not {_WIDTH}")
+            self._series.extend(([time + offset], [worker_id], [_PROCESSES[process]], values), 1)
+        for process, stalls in report.get("stalls", {}).items():
+            for stall in stalls:
+                row = {name: str(stall[name])[:_TEXT] for name in _STALL_TEXTS}
+                row["line"] = int(stall["line"])
+                row["stack"] = [[str(part)[:_TEXT] for part in frame] for frame in stall["stack"][-_FRAMES:]]
+                times = [stall["start"] + offset], [worker_id], [_PROCESSES[process]], [float(stall["duration"])]
+                self._stalls.extend((*times, [row]), 1)
+
+    def append_demand(self, worker_id: int, changes: DemandChanged, offset: float = 0.0) -> None:
+        """Record that what idle threads wait for has changed; ``worker_id`` is 0 for the whole cluster."""
+        times = [time + offset for time in changes.times] if offset else changes.times
+        values = [1 if value else 0 for value in changes.values]
+        rows = len(times)
+        self._demand.extend((times, [worker_id] * rows, changes.kinds, values), rows)
+        for kind, value in zip(changes.kinds, changes.values, strict=True):
+            if value:
+                self._state[worker_id, kind] = True
+            else:
+                self._state.pop((worker_id, kind), None)
+
+    def append_regions(self, worker_id: int, message: RegionsTimed, offset: float = 0.0) -> None:
+        """Record what tasks spent in the user's regions."""
+        rows = len(message.names)
+        names = [
+            (prefix[:_NAME], name[:_NAME]) for prefix, name in zip(message.prefixes, message.names, strict=True)
+        ]
+        pairs = [
+            value if isfinite(value) else 0.0
+            for pair in zip(message.seconds, message.own_seconds, strict=True)
+            for value in pair
+        ]
+        time = message.time + offset
+        self._regions.extend(([time] * rows, [worker_id] * rows, names, message.counts, pairs), rows)
+        for row, name in enumerate(names):
+            if name not in self._totals and len(self._totals) >= self._groups:
+                name = ("(other prefixes)", "(other regions)")
+            total = self._totals.setdefault(name, [0, 0.0, 0.0])
+            total[0] += message.counts[row]
+            total[1] += pairs[2 * row]
+            total[2] += pairs[2 * row + 1]
+
+    def worker_left(self, worker_id: int, now: float) -> None:
+        """A worker is gone, and its demand with it."""
+        kinds = [kind for owner, kind in self._state if owner == worker_id]
+        if kinds:
+            self.append_demand(worker_id, DemandChanged(tuple(kinds), (False,) * len(kinds), (now,) * len(kinds)))
+
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the rows that come next."""
+        return tuple([ring.next for ring in self._rings])
+
+    def mark(self) -> dict[str, Any]:
+        """Where demand and totals stand; part of the answer to ``telemetry_mark``."""
+        return {
+            "demand": [(worker_id, kind) for worker_id, kind in self._state],
+            "regions": [(*name, *total) for name, total in self._totals.items()],
+        }
+
+    def since(self, numbers: Sequence[int], limit: int) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]:
+        """Pages by name, rows missed, and the numbers to go on with."""
+        read = [ring.read(number, limit) for ring, number in zip(self._rings, numbers, strict=True)]
+        times, workers, processes, values = read[0][0]
+        starts, stall_workers, stall_processes, durations, what = read[1][0]
+        changed, owners, kinds, states = read[2][0]
+        summed, region_workers, names, counts, seconds = read[3][0]
+        name_table, rows = table(names)
+        pages = {
+            "series": {
+                "columns": COLUMNS,
+                "times": times.tobytes(),
+                "workers": workers.tobytes(),
+                "processes": processes.tobytes(),
+                "values": values.tobytes(),
+            },
+            "stalls": {
+                "starts": starts.tobytes(),
+                "workers": stall_workers.tobytes(),
+                "processes": stall_processes.tobytes(),
+                "durations": durations.tobytes(),
+                "rows": what,
+            },
+            "demand": {
+                "times": changed.tobytes(),
+                "workers": owners.tobytes(),
+                "kinds": kinds.tobytes(),
+                "values": states.tobytes(),
+            },
+            "regions": {
+                "times": summed.tobytes(),
+                "workers": region_workers.tobytes(),
+                "name_table": name_table,
+                "names": rows.tobytes(),
+                "counts": counts.tobytes(),
+                "seconds": seconds.tobytes(),
+            },
+        }
+        return pages, tuple([missed for _, missed, _ in read]), tuple([after for _, _, after in read])
