@@ -62,4 +62,5 @@ setup(
     package_dir=folders,
     package_data={name: ["*.pxd", "py.typed", "*.html", "*.css", "*.js"] for name in names},
     ext_modules=extensions(),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

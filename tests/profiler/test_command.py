@@ -23,7 +23,8 @@ print(json.dumps({
     "package": __package__, "doc": __doc__, "cached": __cached__, "spec": spec and [spec.name, spec.origin],
     "loader": type(__loader__).__name__, "builtins": type(__builtins__).__name__,
     "main": sys.modules["__main__"].__dict__ is globals(), "code": here.__code__.co_filename,
-    "pickled": pickle.loads(pickle.dumps(here)) is here, "annotations": globals().get("__annotations__"), "names": sorted(globals()),
+    "pickled": pickle.loads(pickle.dumps(here)) is here, "names": sorted(globals()),
+    "annotations": globals().get("__annotations__"),
 }))
 """
 
@@ -49,6 +50,7 @@ def folder(tmp_path):
         "broken.py": "def f(:\n",
         "folder/__main__.py": MIRROR,
         "empty/nothing.txt": "",
+        "failing/__init__.py": "import no_such_module_here",
         "importing.py": "import no_such_module_here",
     }
     for name, text in files.items():
@@ -146,13 +148,19 @@ def test_the_program_ends_as_it_would_end(python, profiled, code):
     "arguments",
     [
         ["nowhere.py"], ["broken.py"], ["empty"], ["-m", "nowhere"], ["-m", "package.nowhere"], ["-m", "bare"],
-        ["-m", "nowhere.inner"], ["-m", "package.inner.leaf"],
+        ["-m", "nowhere.inner"], ["-m", "package.inner.leaf"], ["-m", "mirror.py"],
     ],
 )  # fmt: skip
 def test_what_cannot_start_says_so_as_it_would(python, profiled, arguments):
     plain, ours = python(*arguments), profiled(*arguments)
     assert ours.returncode == plain.returncode != 0
     assert ours.stderr == plain.stderr
+
+
+def test_a_failing_parent_package_tells_its_own_error(python, profiled):
+    plain, ours = python("-m", "failing.inner"), profiled("-m", "failing.inner")
+    assert ours.returncode == plain.returncode == 1
+    assert ours.stderr.splitlines()[-3:] == plain.stderr.splitlines()[-3:]
 
 
 def test_byte_code_runs(python, profiled, folder):

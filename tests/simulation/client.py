@@ -7,6 +7,7 @@ from typing import Any
 
 from gnomon.runtime.messages import (
     CancelFutures,
+    ErrorRecord,
     Failure,
     ForgetCodes,
     FuturesCancelled,
@@ -155,7 +156,7 @@ class Client:
         futures = [self._new_future(keys[i], payloads[i], False) if wanted[i] else 0 for i in range(len(keys))]
         rows = tuple((i - 1,) if i else () for i in range(len(keys)))
         self._pure_code = self._pure_code or self._unused_code
-        brought = ()
+        brought: tuple[tuple[int, bytes], ...] = ()
         if self._pure_code not in self._codes:
             self._codes.append(self._pure_code)
             self._unused_code += 1
@@ -407,7 +408,7 @@ class Client:
         if values is not None and isinstance(values[0], bytes):
             self._check(future, values[0])
             return
-        if values is not None and values[0] is not None:
+        if values is not None and isinstance(values[0], ErrorRecord):
             future.value = b"trapped"
             if values[0].text.encode() not in self._promise(future).blamed:
                 raise SimulationError(f"{self.name}: {future.key} can't leave {address}: {values[0]}")

@@ -31,7 +31,7 @@ class _Row(NamedTuple):
     task_id: int
     attempt: int
     code_id: int
-    payload: bytes
+    payload: Any
     dependencies: tuple[int, ...]
 
 

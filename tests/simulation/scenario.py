@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gnomon.runtime import core
 from gnomon.runtime.core import invariants as core_invariants
@@ -159,11 +159,12 @@ class Cluster:
                 if future.state in (ERRED, CANCELLED) or (future.state == DONE and future.value is not None):
                     continue
                 model = self.scheduler.model
-                task = model.clients[client.connection.ident].futures.get(future.future_id)
+                task = model.clients[client.connection.ident or 0].futures.get(future.future_id)
                 story = core.queries.story(model, future.key)[-20:] if task is not None else "unknown to the scheduler"
                 raise SimulationError(f"{client.name}: {future.key} is {future.state} for ever; {task}; {story}")
         for worker in self.workers.values():
-            left = {"runs": worker.model.runs, "freed": worker.model.freed, "fetches": worker.model.in_flight}
+            brain = worker.model
+            left: dict[str, dict[Any, Any]] = {"runs": brain.runs, "freed": brain.freed, "fetches": brain.in_flight}
             for what, items in left.items():
                 if items:
                     raise SimulationError(f"{worker.name} has {what} left: {list(items)}")

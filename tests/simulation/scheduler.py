@@ -186,7 +186,7 @@ class Scheduler:
             if kind is WantKeys:
                 self._learn(ident, message.future_ids)
 
-    def _firm_definitions(self, message: UpdateGraph) -> dict[Any, bytes]:
+    def _firm_definitions(self, message: UpdateGraph) -> dict[Any, Any]:
         """The keys of a graph that keep the definition they have: neither erred, nor released, nor cancelled."""
         firm = {}
         for key in message.keys:
@@ -195,13 +195,13 @@ class Scheduler:
                 firm[key] = task.payload
         return firm
 
-    def _check_definitions(self, client_id: int, message: UpdateGraph, firm: dict[Any, bytes]) -> None:
+    def _check_definitions(self, client_id: int, message: UpdateGraph, firm: dict[Any, Any]) -> None:
         """Every other key stands for what this graph says."""
         futures = self.model.clients[client_id].futures
         for key, payload, future_id in zip(message.keys, message.payloads, message.future_ids, strict=True):
             task = futures.get(future_id)
             if task is not None and task.payload != firm.get(key, payload):
-                raise SimulationError(f"{key} stands for {task.payload!r}, not {firm.get(key, payload)!r}")
+                raise SimulationError(f"{key!r} stands for {task.payload!r}, not {firm.get(key, payload)!r}")
 
     def _learn(self, client_id: int, future_ids: tuple[int, ...]) -> None:
         """Let the oracle know which definition each new future stands for."""

@@ -48,7 +48,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("first", range(0, 500, BATCH))
-def test_clusters_come_to_the_right_end(first):
+def test_clusters_come_to_the_right_end(first: int) -> None:
     counts: Counter[str] = Counter()
     faults = 0
     for seed in range(first, first + BATCH):
@@ -72,7 +72,7 @@ def run_in_subprocess(*arguments: str, pure: bool) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110, check=False)
 
 
-def test_compiled_and_pure_do_the_same():
+def test_compiled_and_pure_do_the_same() -> None:
     """The same seeds, in another process, with another hash seed and the other build where there is one."""
     compiled = is_compiled(reactor) and is_compiled(events)
     ours = [f"{seed} {simulate(seed).digest}" for seed in range(1000, 1020)]
@@ -81,11 +81,11 @@ def test_compiled_and_pure_do_the_same():
     assert run.stdout.splitlines() == ours
 
 
-def test_a_seed_replays():
+def test_a_seed_replays() -> None:
     assert simulate(7).digest == simulate(7).digest
     assert simulate(7).digest != simulate(8).digest
 
 
-def test_planted_bugs_are_found():
+def test_planted_bugs_are_found() -> None:
     run = run_in_subprocess("--planted", "--seeds", "1-120", pure=True)
     assert run.returncode == 0, run.stdout + run.stderr

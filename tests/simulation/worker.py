@@ -276,7 +276,7 @@ class Worker:
                 self.world.count(item[1:])
                 _EVENTS[type(item[1])](self.model, self.outbox, item[1], now)
         elif kind == "ready":
-            if item[1] is self.executor and item[1].alive:
+            if item[1] is self.executor and self.executor is not None and self.executor.alive:
                 events.on_executor_ready(self.model, self.outbox, now)
         elif kind == "fetched":
             self._fetched(item[1], item[2])
@@ -349,7 +349,7 @@ class Worker:
         for row in rows:
             if isinstance(row[3], ErrorRecord):
                 events.on_fetch_unusable(self.model, self.outbox, fetch.holder, row[0], row[1], row[3], now)
-        got = [row for row in rows if isinstance(row[3], bytes)]
+        got = [(*row[:3], row[3]) for row in rows if isinstance(row[3], bytes)]
         lost = [row for row in rows if row[3] is None]
         if got:
             ids, attempts, nbytes, payloads = zip(*got, strict=True)
@@ -357,7 +357,7 @@ class Worker:
             taken = events.on_fetch_done(self.model, self.outbox, fetch.holder, ids, attempts, nbytes, inline, now)
             keep = [row for row, small, take in zip(got, inline, taken, strict=True) if take and small is None]
             if keep:
-                self._put_segments(tuple(row[0] for row in keep), tuple(row[3] or b"" for row in keep))
+                self._put_segments(tuple(row[0] for row in keep), tuple(row[3] for row in keep))
         if lost:
             ids, attempts = zip(*[row[:2] for row in lost], strict=True)
             events.on_fetch_failed(self.model, self.outbox, fetch.holder, ids, attempts, True, now)

@@ -54,7 +54,7 @@ def test_totals_are_complete_when_the_ring_is_not():
 def test_an_empty_chunk_is_nothing():
     telemetry = Telemetry()
     telemetry.append_runs(runs([]))
-    assert telemetry.mark(0.0)["number"] == (0, 0)
+    assert set(telemetry.mark(0.0)["number"]) == {0}
 
 
 def test_offsets_correct_the_clock_of_their_worker_alone():

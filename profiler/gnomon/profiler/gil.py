@@ -6,7 +6,7 @@ one. So waiting for the GIL is told apart from a lack of processors, a stopped p
 make a tick late as well. A tick late by more than 20 ms is a *gap*: its kind and, for the GIL, the thread that held it
 are kept for the stalls of the loop.
 
-It costs a system call of half a microsecond per tick, and some tens of microseconds ten times a second.
+It costs a system call of half a microsecond per tick, and some tens of microseconds four times a second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GAP = 0.02
 _TICK_COST = 2e-6
 
 #: Seconds between two looks at the processor time of all threads.
-_REFRESH = 0.1
+_REFRESH = 0.25
 
 
 class GapKind(StrEnum):
@@ -97,6 +97,7 @@ class GilMonitor:
         self._last_woke = 0.0
         self._refreshed = 0.0
         self._usage = os_thread.own_usage()
+        self._schedules: os_thread.ScheduleFile | None = None  # of the ticking thread
         self._schedule: os_thread.Schedule | None = None
         self._clocks: dict[int, _Clock] = {}
         self._positions: dict[int, tuple[object, int]] = {}
@@ -129,18 +130,23 @@ class GilMonitor:
         if wanted and not self._hooked:
             self._hooked = True
             self._last_woke = 0.0  # what was before the pause is nobody's lateness
+            self._refreshed = 0.0
             self._source.add_hook(self._observe)
         elif self._hooked and not wanted:
             self._hooked = False
             self._source.remove_hook(self._observe)
+            schedules, self._schedules, self._schedule = self._schedules, None, None
+            if schedules is not None:
+                schedules.close()
 
-    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> None:
+    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> bool:
         usage = os_thread.own_usage()
         if self._last_woke:
             self._count(due, woke, usage, frames)
         self._last_woke = woke
+        attention = False
         for follower in self._followers:
-            follower(due, woke, frames)
+            attention |= bool(follower(due, woke, frames))
         if woke - self._refreshed >= _REFRESH:
             mark = self._meter.begin()
             self._refresh(woke, frames)
@@ -148,6 +154,7 @@ class GilMonitor:
         self._positions = {ident: (frame.f_code, frame.f_lasti) for ident, frame in frames.items()}
         # Only now, for what this tick itself waited for is no wait of the next.
         self._usage = os_thread.own_usage()
+        return attention
 
     def clocks(self) -> dict[int, float]:
         """Processor seconds by ident of the threads seen last, read now."""
@@ -217,7 +224,7 @@ class GilMonitor:
             # The stacks before anything else: a system call lets go of the GIL, and the threads go on.
             stacks = {ident: stack_of(frame) for ident, frame in frames.items() if ident != threading.get_ident()}
             return Gap(due, woke, GapKind.GIL, self._who_held(late, frames, stacks), stacks)
-        schedule = os_thread.own_schedule()
+        schedule = self._schedules.read() if self._schedules else None
         queued = schedule.waited - self._schedule.waited if schedule and self._schedule else 0.0
         kind = GapKind.STOPPED
         if queued >= 0.3 * late:
@@ -259,7 +266,7 @@ class GilMonitor:
                 if cpu is not None:
                     clocks[ident] = _Clock(thread.name, native_id, cpu)
         self._clocks = clocks
-        self._schedule = os_thread.own_schedule()
+        self._schedule = self._schedules.read() if self._schedules else None
 
 
 def _name_of(ident: int) -> str:

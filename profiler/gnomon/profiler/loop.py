@@ -27,7 +27,7 @@ from gnomon.profiler.histogram import Histogram
 from gnomon.profiler.polling import PollTimer, SampledWork, is_polling
 from gnomon.profiler.series import Series
 from gnomon.profiler.stalls import Point, Stall, StallLog, Suspicion, judge, read_point
-from gnomon.profiler.ticker import Ticker, TickSource
+from gnomon.profiler.ticker import tick_source
 
 __all__ = ["LoopMonitor", "ThreadSampler"]
 
@@ -43,8 +43,8 @@ _CREDIBLE = 0.005
 _MONITORS = {__name__, "gnomon.profiler.polling", "gnomon.profiler.stalls", "gnomon.profiler.os_thread"}
 
 
-class ThreadSampler(TickSource, Protocol):
-    """A source of ticks that also samples the threads registered with it."""
+class ThreadSampler(Protocol):
+    """Samples the threads registered with it. If it has ``add_hook`` and ``remove_hook``, its ticks are used too."""
 
     def watch_thread(self, ident: int | None = None, name: str | None = None) -> None:
         """Sample a thread."""
@@ -65,24 +65,25 @@ class _Finished(NamedTuple):
 class LoopMonitor:
     """Watches one loop. Start it on the loop, or from elsewhere with the loop given.
 
-    ``loop``: an asyncio loop (uvloop's too) or tornado's IOLoop; the running one if None. ``sampler``: whose ticks and
-    stacks to use; a thread of its own if None. ``gc``, ``gil``: monitors to share; its own if None. ``tick``: seconds
-    between two looks at the lag; ``threshold``: shortest stall that is recorded; ``time_polls``: put a clock around
-    asyncio's poll; ``log_every``: at most one line of warning in so many seconds; ``lasting``: a stall is reported
-    when it has lasted so long and goes on; ``keep``: stalls kept; ``history``: rows of the series, one a second.
+    ``loop``: an asyncio loop (uvloop's too) or tornado's IOLoop; the running one if None. ``sampler``: registers the
+    loop's thread there, and rides on its ticks; a thread of its own if None. ``gc``, ``gil``: monitors to share; its
+    own if None. ``tick``: seconds between two looks at the lag; ``threshold``: shortest stall that is recorded;
+    ``time_polls``: put a clock around asyncio's poll; ``log_every``: at most one line of warning in so many seconds,
+    None for no log; ``lasting``: a stall is reported when it has lasted so long and goes on; ``keep``: stalls kept;
+    ``history``: rows of the series, one a second.
     """
 
     def __init__(
         self,
         loop: Any = None,
         *,
-        sampler: TickSource | None = None,
+        sampler: ThreadSampler | None = None,
         gc: GcMonitor | None = None,
         gil: GilMonitor | None = None,
         tick: float = 0.101,
         threshold: float = 0.1,
         time_polls: bool = True,
-        log_every: float = 10.0,
+        log_every: float | None = 10.0,
         lasting: float = 5.0,
         keep: int = 1000,
         history: int = 7200,
@@ -90,10 +91,10 @@ class LoopMonitor:
         if tick <= 0 or threshold <= 0:
             raise ValueError("tick and threshold are seconds above 0")
         self._given = loop
-        self._source: TickSource = sampler if sampler is not None else Ticker()
+        self._sampler = sampler
         self._own_gc = gc is None
         self._gc = gc if gc is not None else GcMonitor()
-        self._gil = gil if gil is not None else GilMonitor(self._source)
+        self._gil = gil if gil is not None else GilMonitor(tick_source(sampler))
         self._tick = tick
         self.threshold = threshold
         self._lasting = lasting
@@ -144,9 +145,8 @@ class LoopMonitor:
             self._gil.unfollow(self._observe)
             if self._own_gc:
                 self._gc.stop()
-            forget = getattr(self._source, "forget_thread", None)
-            if forget is not None:
-                forget(self._ident)
+            if self._sampler is not None:
+                self._sampler.forget_thread(self._ident)
         loop = self._loop
         if loop is None or loop.is_closed() or threading.get_ident() == self._ident:
             self._end()
@@ -213,9 +213,11 @@ class LoopMonitor:
         self._began = 0.0
         self._due = 0.0
         self._alive = 0.0  # the loop's last sign of life
+        self._edge = 0.0
         self._last_stop = 0.0  # end of the last time reported as finished, so that none is reported twice
         self._pinged = False
         self._handle: asyncio.TimerHandle | None = None
+        self._schedules: os_thread.ScheduleFile | None = None  # of the loop's thread
         self._timer: PollTimer | None = None
         self._work = SampledWork()
         self._driver: tuple[CodeType, int] | None = None
@@ -236,8 +238,9 @@ class LoopMonitor:
             return
         self._ident = threading.get_ident()
         self._native_id = threading.get_native_id()
+        self._schedules = os_thread.ScheduleFile(self._native_id)
         self._began = self._alive = self._row_start = now()
-        self._point = read_point(self._began)
+        self._point = read_point(self._began, self._schedules)
         self._row_cpu = self._point.usage.user + self._point.usage.system
         if self._time_polls:
             timer = PollTimer(self.threshold, self._on_long_turn)
@@ -246,9 +249,8 @@ class LoopMonitor:
         if self._own_gc:
             self._gc.start()
         self._schedule()
-        watch = getattr(self._source, "watch_thread", None)
-        if watch is not None:
-            watch(self._ident, "event loop")
+        if self._sampler is not None:
+            self._sampler.watch_thread(self._ident, "event loop")
         self._gil.follow(self._observe)
 
     def _end(self) -> None:
@@ -257,6 +259,12 @@ class LoopMonitor:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
+        if self._schedules is not None:
+            self._schedules.close()
+
+    def _read(self, time: float) -> Point:
+        assert self._schedules is not None
+        return read_point(time, self._schedules)
 
     def _schedule(self) -> None:
         if self._loop is not None:
@@ -276,10 +284,10 @@ class LoopMonitor:
         # Whoever called us is the loop, or Python code that called a loop written in C: there it waits for events.
         caller = sys._getframe(1)
         self._driver = (caller.f_code, caller.f_lasti) if not self._timer else None
-        after = read_point(ran)
+        after = self._read(ran)
         if lag > self.threshold / 2:
             turn = self._timer.turn_started if self._timer else 0.0
-            start = self._due if self._timer else max(self._alive, self._point.time)
+            start = self._due if self._timer else self._stuck_since()
             self._report(start, turn or ran, after)
         self._point = after
         self._alive = ran
@@ -289,16 +297,17 @@ class LoopMonitor:
         self._meter.end(mark)
 
     def _on_long_turn(self, start: float, stop: float) -> None:
-        after = read_point(stop)
+        after = self._read(stop)
         self._report(start, stop, after)
         self._point = after
 
     def _on_ping(self) -> None:
         ran = now()
         self._pinged = False
-        if ran - self._alive > self.threshold:
-            after = read_point(ran)
-            self._report(self._alive, ran, after)
+        start = self._stuck_since()
+        if ran - start > self.threshold:
+            after = self._read(ran)
+            self._report(start, ran, after)
             self._point = after
         self._alive = ran
 
@@ -326,17 +335,20 @@ class LoopMonitor:
 
     # On the sampler's thread
 
-    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> None:
+    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> bool:
         self._ticks += 1
         frame = frames.get(self._ident)
         if frame is None or not self._running:
-            return
+            return False
         polling = is_polling(frame, self._driver)
         if self._timer is None:
             idle = polling and woke < self._due + _CREDIBLE
-            self._work.observe(woke, os_thread.cpu_clock(self._native_id), idle)
+            schedule = self._schedules.read() if self._schedules else None
+            self._work.observe(woke, schedule.ran + schedule.waited if schedule else 0.0, idle)
             if idle:
                 self._alive = max(self._alive, woke)
+            elif self._edge <= self._alive:
+                self._edge = (self._alive + woke) / 2
         start = self._suspected(woke)
         if start or self._finished or self._suspicion:
             mark = self._watch_meter.begin()
@@ -347,6 +359,7 @@ class LoopMonitor:
             if not start:
                 self._suspicion = None
             self._watch_meter.end(mark)
+        return bool(start) or not polling
 
     def _suspected(self, woke: float) -> float:
         """When the loop seems to have stopped turning; 0 if it seems well."""
@@ -363,17 +376,25 @@ class LoopMonitor:
                 self._loop.call_soon_threadsafe(self._on_ping)
             except RuntimeError:  # closed meanwhile
                 return 0.0
-        return self._alive
+        return self._stuck_since()
+
+    def _stuck_since(self) -> float:
+        """Without a clock at the poll: half-way from the last sign of life to the first look that saw none, if any."""
+        return max(self._alive, self._edge)
 
     def _sample(self, start: float, woke: float, frame: FrameType, *, polling: bool) -> None:
         suspicion = self._suspicion
         if suspicion is None or abs(suspicion.start - start) > 0.001:
             self._previous = suspicion
-            suspicion = self._suspicion = Suspicion(start, woke, self._native_id, self._gil.clocks())
+            suspicion = self._suspicion = self._suspect(start, woke)
         suspicion.sample(woke, frame, polling=polling)
         if not suspicion.reported and woke - start > max(self._lasting, self.threshold):
             suspicion.reported = True
             self._log.write_lasting(woke - start, suspicion.dominating())
+
+    def _suspect(self, start: float, woke: float) -> Suspicion:
+        assert self._schedules is not None
+        return Suspicion(start, woke, self._native_id, self._schedules, self._gil.clocks())
 
     def _close(self, finished: _Finished, frames: Mapping[int, FrameType]) -> None:
         gaps = [gap for gap in tuple(self._gil.gaps) if gap.stop > finished.start and gap.start < finished.stop]

@@ -18,7 +18,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Schedule", "Usage", "cpu_clock", "measured", "own_schedule", "own_usage", "schedule", "waiting_in"]
+__all__ = ["Schedule", "ScheduleFile", "Usage", "cpu_clock", "measured", "own_usage", "waiting_in"]
 
 _LINUX = sys.platform.startswith("linux")
 _RUSAGE_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
@@ -54,15 +54,38 @@ def own_usage() -> Usage:
     return Usage(seen.ru_utime, seen.ru_stime, seen.ru_minflt, seen.ru_majflt, seen.ru_nvcsw, seen.ru_nivcsw)
 
 
-def schedule(native_id: int) -> Schedule | None:
-    """What the scheduler did with a thread of this process; None if it has ended or the system doesn't say."""
-    text = _read(f"/proc/self/task/{native_id}/schedstat") if _LINUX else b""
-    return _parse_schedule(text)
+class ScheduleFile:
+    """What the scheduler does with one thread of this process, asked again and again for a microsecond each.
 
+    Keeps one descriptor open until ``close``: to open it each time would cost five times as much.
+    """
 
-def own_schedule() -> Schedule | None:
-    """The same for the calling thread."""
-    return _parse_schedule(_read("/proc/thread-self/schedstat") if _LINUX else b"")
+    def __init__(self, native_id: int) -> None:
+        self._descriptor = -1
+        if _LINUX:
+            try:
+                self._descriptor = os.open(f"/proc/self/task/{native_id}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                pass
+
+    def read(self) -> Schedule | None:
+        """The figures now; None if the thread has ended, the system doesn't say, or this was closed."""
+        if self._descriptor < 0:
+            return None
+        try:
+            fields = os.pread(self._descriptor, 128, 0).split()
+            return Schedule(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))
+        except (OSError, IndexError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Give the descriptor back; no effect the second time."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def waiting_in(native_id: int) -> str:
@@ -88,9 +111,12 @@ def cpu_clock(native_id: int) -> float | None:
 def measured() -> dict[str, bool]:
     """Which facts this system gives: "usage", "schedule", "waiting", "clock"."""
     here = get_native_id()
+    schedule = ScheduleFile(here)
+    known = schedule.read() is not None
+    schedule.close()
     return {
         "usage": _RUSAGE_THREAD is not None,
-        "schedule": own_schedule() is not None,
+        "schedule": known,
         "waiting": _LINUX and bool(_read(f"/proc/self/task/{here}/wchan")),
         "clock": cpu_clock(here) is not None,
     }
@@ -107,10 +133,3 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(descriptor)
-
-
-def _parse_schedule(text: bytes) -> Schedule | None:
-    fields = text.split()
-    if len(fields) != 3:
-        return None
-    return Schedule(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))

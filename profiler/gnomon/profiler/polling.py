@@ -94,49 +94,46 @@ class PollTimer:
 class SampledWork:
     """Estimates the working time of a loop that polls in C, from ticks of another thread.
 
-    Between two looks that both see it polling, the thread's processor time is its work: exact even for turns far
-    shorter than a tick. A stretch of looks that see it working is work from half-way to half-way if it used less than
-    half of that on the processor (a blocking call), else its processor time and all between the looks.
+    Between two looks that both see it polling, the time that its thread ran or wanted to run is its work: exact even
+    for turns far shorter than a tick. A stretch of looks that see it working is work from half-way to half-way if it
+    ran for less than half of that (a blocking call), else what it ran and all between the looks.
     """
 
     def __init__(self) -> None:
         self._worked = 0.0
         self._woke = 0.0
-        self._cpu = 0.0
+        self._ran = 0.0
         self._polling = True
-        self._stretch = False
         self._edges = 0.0  # seconds of the intervals at both ends of a stretch
-        self._edge_cpu = 0.0
+        self._edges_ran = 0.0
         self._inside = 0.0
-        self._inside_cpu = 0.0
+        self._inside_ran = 0.0
 
-    def observe(self, woke: float, cpu: float | None, polling: bool) -> None:
-        """One look: the time, the processor time of the loop's thread (None: unknown), and whether it was polling."""
-        known = cpu is not None
+    def observe(self, woke: float, ran: float, polling: bool) -> None:
+        """One look: the time, the seconds that the thread ran or wanted to run so far, and whether it was polling.
+
+        Where the system doesn't tell the second, it is 0 for all: then work is what looks see.
+        """
         if self._woke:
-            self._interval(woke - self._woke, cpu - self._cpu if cpu is not None else 0.0, polling, known)
-        self._woke, self._cpu, self._polling = woke, cpu or 0.0, polling
+            self._interval(woke - self._woke, min(ran - self._ran, woke - self._woke), polling)
+        self._woke, self._ran, self._polling = woke, ran, polling
 
     def worked(self) -> float:
         """Seconds since the first look, a stretch that goes on included."""
-        return self._worked + (self._inside + self._edges / 2 if self._stretch else 0.0)
+        return self._worked + (0.0 if self._polling else self._inside + self._edges / 2)
 
-    def _interval(self, seconds: float, cpu: float, polling: bool, known: bool) -> None:
+    def _interval(self, seconds: float, ran: float, polling: bool) -> None:
         if self._polling and polling:
-            self._worked += min(cpu, seconds)
+            self._worked += ran
         elif self._polling:
-            self._stretch = True
-            self._edges, self._edge_cpu, self._inside, self._inside_cpu = seconds, cpu, 0.0, 0.0
+            self._edges, self._edges_ran, self._inside, self._inside_ran = seconds, ran, 0.0, 0.0
         elif not polling:
             self._inside += seconds
-            self._inside_cpu += cpu
+            self._inside_ran += ran
         else:
-            self._edges += seconds
-            self._edge_cpu += cpu
-            self._stretch = False
-            span = self._inside + self._edges / 2
-            bound = known and self._edge_cpu + self._inside_cpu >= span / 2
-            self._worked += self._inside + (min(self._edge_cpu, self._edges) if bound else self._edges / 2)
+            edges, edges_ran = self._edges + seconds, self._edges_ran + ran
+            ran_most = 2 * (edges_ran + self._inside_ran) >= self._inside + edges / 2
+            self._worked += self._inside + (edges_ran if ran_most else edges / 2)
 
 
 def is_polling(frame: FrameType, driver: tuple[CodeType, int] | None) -> bool:

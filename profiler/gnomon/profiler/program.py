@@ -12,6 +12,7 @@ Contents: Program, ProgramError, load_script, load_module, run, shorten_tracebac
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.machinery
 import importlib.util
 import io
@@ -47,7 +48,7 @@ def load_script(path: str, args: Sequence[str]) -> Program:
 
     Raises ProgramError if there is none, SyntaxError and the like as the compiler does.
     """
-    full = os.path.abspath(path)
+    full = os.path.join(os.getcwd(), path)  # as python does: absolute, but not made shorter
     argv = [path, *args]
     package = importlib.machinery.PathFinder.find_spec("__main__", [full]) if not path.endswith(".py") else None
     if package is not None:
@@ -132,13 +133,20 @@ def shorten_tracebacks(code: CodeType | None) -> None:
 
 
 def _find(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Where the import system finds a module; what goes wrong inside its parent packages is theirs to tell."""
+    parent = name.rpartition(".")[0]
+    if parent:
+        try:
+            importlib.import_module(parent)
+        except ImportError as error:
+            if error.name is None or not f"{parent}.".startswith(f"{error.name}."):
+                raise
     try:
         return importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        parent = name.rpartition(".")[0]
-        if isinstance(error, ModuleNotFoundError) and error.name and (parent + ".").startswith(error.name + "."):
-            return None
         text = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
+        if name.endswith(".py"):
+            text += f". Try using '{name[:-3]}' instead of '{name}' as the module name."
         raise ProgramError(f"{sys.executable}: {text}", 1) from error
 
 

@@ -32,34 +32,34 @@ class Roster:
 
     def watch(self, ident: int, name: str | None = None) -> None:
         """Look at a thread from the next tick on."""
+        self._watch(ident, name, _threads().get(ident))
+
+    def meet(self, idents: list[int]) -> tuple[Watched, ...]:
+        """Look at threads that were not known; return just them."""
+        living = _threads()
+        for ident in idents:
+            self._watch(ident, None, living.get(ident))
+        return self.watched[-len(idents) :]
+
+    def _watch(self, ident: int, name: str | None, thread: threading.Thread | None) -> None:
         self.forget(ident)
-        thread = _threads().get(ident)
         if thread is not None:
             self._objects[ident] = weakref.ref(thread)
         if name is not None:
             self._named.add(ident)
-        elif thread is not None:
-            name = thread.name
-        number = self._number(ident, name if name is not None else f"thread {ident}")
+        else:
+            name = thread.name if thread is not None else f"thread {ident}"
+        number = self._number(ident, name)
         self._by_ident[ident] = number
         self.watched = (*self.watched, Watched(ident, number))
-
-    def meet(self, idents: list[int]) -> tuple[Watched, ...]:
-        """Look at threads that were not known; return just them."""
-        before = len(self.watched)
-        for ident in idents:
-            self.watch(ident)
-        return self.watched[before:]
 
     def forget(self, ident: int) -> None:
         """Look at a thread no longer; its samples stay."""
         self._objects.pop(ident, None)
         self._named.discard(ident)
+        if all(thread.ident != ident for thread in self.watched):
+            return
         self.watched = tuple(thread for thread in self.watched if thread.ident != ident)
-
-    def knows(self, ident: int) -> bool:
-        """Whether a thread is looked at."""
-        return any(thread.ident == ident for thread in self.watched)
 
     def number_of(self, ident: int) -> int | None:
         """The number of the last thread that had an ident, whether or not it lives."""
@@ -80,11 +80,10 @@ class Roster:
             if thread is None or known is None:
                 continue
             if known() is not thread:
-                self.watch(ident)
+                self._watch(ident, None, thread)
             elif ident not in self._named:
                 self._rename(watched.number, thread.name)
-        numbers = {thread.ident: thread.number for thread in self.watched}
-        self._by_ident = numbers
+        self._by_ident = {watched.ident: watched.number for watched in self.watched}
 
     def forget_stacks(self) -> None:
         """The nodes have new numbers: what threads had last is worth nothing."""

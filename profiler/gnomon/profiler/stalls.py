@@ -85,9 +85,9 @@ class Point(NamedTuple):
     schedule: os_thread.Schedule | None
 
 
-def read_point(time: float) -> Point:
-    """The calling thread's figures now."""
-    return Point(time, os_thread.own_usage(), os_thread.own_schedule())
+def read_point(time: float, schedule: os_thread.ScheduleFile) -> Point:
+    """The calling thread's figures now; ``schedule`` is its own."""
+    return Point(time, os_thread.own_usage(), schedule.read())
 
 
 class Suspicion:
@@ -96,7 +96,9 @@ class Suspicion:
     ``clocks``: processor time of all threads now, to find who competed.
     """
 
-    def __init__(self, start: float, woke: float, native_id: int, clocks: dict[int, float]) -> None:
+    def __init__(
+        self, start: float, woke: float, native_id: int, schedules: os_thread.ScheduleFile, clocks: dict[int, float]
+    ) -> None:
         self.start = start
         self.opened = woke
         self.clocks = clocks
@@ -108,6 +110,7 @@ class Suspicion:
         #: What the kernel's scheduler had done with the thread when it came under suspicion.
         self.first: os_thread.Schedule | None = None
         self._native_id = native_id
+        self._schedules = schedules
         self._last = start
         self._schedule: os_thread.Schedule | None = None
 
@@ -116,7 +119,7 @@ class Suspicion:
         seconds = woke - self._last
         self._last = woke
         (self.polls if polling else self.stacks).add(frame, seconds)
-        before, after = self._schedule, os_thread.schedule(self._native_id)
+        before, after = self._schedule, self._schedules.read()
         self._schedule = after
         if self.first is None:
             self.first = after
@@ -254,9 +257,9 @@ _FROM_OUTSIDE = {Cause.GIL, Cause.GC, Cause.STOPPED, Cause.NO_PROCESSOR}
 
 
 class StallLog:
-    """Warns of stalls in the log, a line in ``interval`` seconds at most; what is held back is counted in the next."""
+    """Warns of stalls in the log, a line in ``interval`` seconds at most (None: never), counting what it holds back."""
 
-    def __init__(self, interval: float = 10.0) -> None:
+    def __init__(self, interval: float | None) -> None:
         self.interval = interval
         self._next = 0.0
         self._held = 0
@@ -264,6 +267,8 @@ class StallLog:
 
     def write(self, stall: Stall) -> None:
         """Log a stall, or hold it back."""
+        if self.interval is None:
+            return
         time = now()
         if time < self._next:
             self._held += 1
@@ -276,5 +281,7 @@ class StallLog:
 
     def write_lasting(self, seconds: float, stack: tuple[Frame, ...]) -> None:
         """Log that a stall goes on; never held back, for the loop may never turn again."""
+        if self.interval is None:
+            return
         frame = own_code(stack)
         logger.warning("the event loop has stood still for %.1f s now, in %s", seconds, frame or "unknown code")

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from gnomon.profiler.clock import now, thread_cpu
 from gnomon.profiler.cost import Cost
 from gnomon.profiler.plain import current_frames
 
-__all__ = ["Hook", "TickSource", "Ticker"]
+__all__ = ["Hook", "TickSource", "Ticker", "tick_source"]
 
 logger = logging.getLogger(__name__)
 
 #: ``hook(due, woke, frames)``: when the tick was due and when the thread ran again, both of ``clock.now()``, and
-#: the frame of every thread by its ident, not to be kept after the call.
-Hook: TypeAlias = Callable[[float, float, Mapping[int, FrameType]], None]
+#: the frame of every thread by its ident, not to be kept after the call. A true result asks for the next tick soon.
+Hook: TypeAlias = Callable[[float, float, Mapping[int, FrameType]], object]
+
+#: A process that used less of the processor than this share since the last tick is idle.
+_IDLE = 0.03
 
 
+@runtime_checkable
 class TickSource(Protocol):
     """What a monitor needs of a sampler."""
 
@@ -35,15 +40,24 @@ class TickSource(Protocol):
         """Don't call it any more; no effect if it isn't there."""
 
 
-class Ticker:
-    """A daemon thread that calls its hooks every ``interval`` seconds, from the first one until the last is removed."""
+def tick_source(sampler: object) -> TickSource:
+    """The sampler itself if it gives ticks, else a new ticker."""
+    return sampler if isinstance(sampler, TickSource) else Ticker()
 
-    def __init__(self, interval: float = 0.0197) -> None:
+
+class Ticker:
+    """A daemon thread that calls its hooks every ``interval`` seconds, from the first one until the last is removed.
+
+    While the process is idle and no hook asks for attention, the ticks get rarer, up to ``widest`` seconds apart: a
+    wake-up costs some tens of microseconds of processor time, far more than what is done in it.
+    """
+
+    def __init__(self, interval: float = 0.0197, widest: float = 0.0797) -> None:
         self.interval = interval
+        self.widest = max(widest, interval)
         self._hooks: tuple[Hook, ...] = ()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
         self._cost = Cost(0.0, 0)
 
     def add_hook(self, hook: Hook, /) -> None:
@@ -51,10 +65,7 @@ class Ticker:
         with self._lock:
             self._hooks = (*self._hooks, hook)
             if self._thread is None:
-                self._stopping = threading.Event()
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._stopping,), name="gnomon-ticker", daemon=True
-                )
+                self._thread = threading.Thread(target=self._run, name="gnomon-ticker", daemon=True)
                 self._thread.start()
 
     def remove_hook(self, hook: Hook, /) -> None:
@@ -65,7 +76,6 @@ class Ticker:
             if self._hooks or self._thread is None:
                 return
             thread, self._thread = self._thread, None
-            self._stopping.set()
         if thread is not threading.current_thread():
             thread.join()
 
@@ -73,21 +83,33 @@ class Ticker:
         """CPU seconds of the thread, hooks included, and ticks."""
         return self._cost
 
-    def _run(self, stopping: threading.Event) -> None:
-        calls = self._cost.calls
-        before = self._cost.cpu
-        due = now() + self.interval
-        while not stopping.wait(max(due - now(), 0.0)):
+    def _run(self) -> None:
+        calls, before = self._cost.calls, self._cost.cpu
+        this = threading.current_thread()
+        interval, used = self.interval, time.process_time()
+        due = now() + interval
+        while True:
+            # Waiting for an event would cost twice the processor time of a plain sleep.
+            time.sleep(max(due - now(), 0.0))
             woke = now()
-            frames = current_frames()
-            for hook in self._hooks:
-                try:
-                    hook(due, woke, frames)
-                except Exception:
-                    logger.exception("a monitor failed and is switched off")
-                    self.remove_hook(hook)
-            del frames
+            if self._thread is not this:
+                return
+            attention = self._call_hooks(due, woke)
             calls += 1
-            self._cost = Cost(before + thread_cpu(), calls)
-            # A late tick isn't made up for: the next is due a whole interval from now, or ticks would come in bursts.
-            due = max(due, now() - self.interval) + self.interval
+            own, self._cost = self._cost, Cost(before + thread_cpu(), calls)
+            used_before, used = used, time.process_time()
+            idle = used - used_before - (self._cost.cpu - own.cpu) < _IDLE * interval
+            interval = min(interval * 1.5, self.widest) if idle and not attention else self.interval
+            # What was late isn't made up for, or ticks would come in bursts.
+            due = max(due, now() - interval) + interval
+
+    def _call_hooks(self, due: float, woke: float) -> bool:
+        frames = current_frames()
+        attention = False
+        for hook in self._hooks:
+            try:
+                attention |= bool(hook(due, woke, frames))
+            except Exception:
+                logger.exception("a monitor failed and is switched off")
+                self.remove_hook(hook)
+        return attention

@@ -1,181 +1,70 @@
-"""A recording: what a cluster did between two marks, in typed columns, as a file of its own and inside the report.
+"""What happened between two marks, as plain typed columns; a file of its own, and a part of every report.
 
-Times inside are whole **ticks** of 100 ns, counted from the recording's start: a wall clock in doubles resolves no
-more, and sums of integers are exact, which is what lets an account add up. A recording knows no cluster and draws
-nothing.
+A recording knows nothing of clusters, charts or pages. Times are whole ticks of 100 ns since its start, so that sums of
+parts are exact. The file is msgpack, compressed with zlib: it opens anywhere, also in the page's own script.
 
-The file is zlib-compressed msgpack with a version. Columns are stored as ``[code, delta, bytes]``: the smallest array
-code that holds them, whether each value is the difference to the one before, and little-endian bytes.
-
-Contents: Recording, Runs, Transfers, Worker, Totals, Pair, ErrorGroup, LogLine, Ledger, RecordingError, TICKS, load.
+Contents: TICKS, Recording, RecordingError, load; and the records of ``records``.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgpack
 
+from gnomon.reports.packing import RecordingError, pack, pack_floats, unpack
+from gnomon.reports.records import (
+    TICKS,
+    Demand,
+    ErrorGroup,
+    Ledger,
+    LogLine,
+    Pair,
+    RegionTotals,
+    Runs,
+    Series,
+    SpanTotals,
+    Stall,
+    Totals,
+    Transfers,
+    Worker,
+)
+
 __all__ = [
     "TICKS",
+    "Demand",
     "ErrorGroup",
     "Ledger",
     "LogLine",
     "Pair",
     "Recording",
     "RecordingError",
+    "RegionTotals",
     "Runs",
+    "Series",
+    "SpanTotals",
+    "Stall",
     "Totals",
     "Transfers",
     "Worker",
     "load",
 ]
 
-#: Ticks in a second.
-TICKS = 10_000_000
-
-#: Version of the file; a reader refuses a greater one.
-_VERSION = 1
+#: Version of the file; a reader refuses a greater one. 2 added processor time, spans, series, stalls, demand, regions.
+_VERSION = 2
 _MAGIC = "gnomon-recording"
 
-
-class RecordingError(ValueError):
-    """A file that is no recording, is damaged, or was written by a newer version."""
-
-
-class Worker(NamedTuple):
-    """A worker that was there during the recording. ``joined`` and ``left`` in ticks; ``left`` is None if it stayed."""
-
-    worker_id: int
-    name: str
-    address: str
-    nthreads: int
-    host: str
-    joined: int
-    left: int | None
-    reason: str
-
-    @property
-    def label(self) -> str:
-        """What to call it where people read: its name, said to be a worker's if it is only a number."""
-        if self.name.isdigit():
-            return f"worker {self.name}"
-        return self.name or self.address or f"worker {self.worker_id}"
-
-
-class Totals(NamedTuple):
-    """Complete sums over the runs that ended inside the recording, by prefix (``name``) or worker (its id); ticks."""
-
-    name: str | int
-    tasks: int
-    erred: int
-    nbytes: int
-    decode: int
-    compute: int
-    encode: int
-
-
-class Pair(NamedTuple):
-    """Complete sums of what one worker fetched from another. Ids: -1 unknown, -2 stands for all further pairs."""
-
-    from_id: int
-    to_id: int
-    transport: str
-    fetches: int
-    nbytes: int
-    ticks: int
-
-
-class ErrorGroup(NamedTuple):
-    """Errors alike: how many inside the recording, and the first that the scheduler saw. ``worker_id`` -1: none."""
-
-    prefix: str
-    type_name: str
-    summary: str
-    times: int
-    key: str
-    worker_id: int
-    text: str
-
-
-class LogLine(NamedTuple):
-    """A line of the scheduler's log; ``time`` in ticks."""
-
-    time: int
-    level: str
-    text: str
-
-
-class Ledger(NamedTuple):
-    """What became of one kind of record: all there were, and those that are in the recording."""
-
-    seen: int
-    kept: int
-
-    @property
-    def missed(self) -> int:
-        """How many have no details here."""
-        return self.seen - self.kept
-
-
-@dataclass(slots=True)
-class Runs:
-    """Runs of tasks, one row each, in the order the scheduler heard of them.
-
-    ``begins`` are in ticks from the start (negative: before it), then the lengths of the three parts, which follow each
-    other without a gap. ``workers`` index ``Recording.workers``, ``prefixes`` index ``prefix_names``.
-    """
-
-    keys: list[str] = field(default_factory=list)
-    prefix_names: list[str] = field(default_factory=list)
-    prefixes: array[int] = field(default_factory=lambda: array("q"))
-    workers: array[int] = field(default_factory=lambda: array("q"))
-    threads: array[int] = field(default_factory=lambda: array("q"))
-    begins: array[int] = field(default_factory=lambda: array("q"))
-    decodes: array[int] = field(default_factory=lambda: array("q"))
-    computes: array[int] = field(default_factory=lambda: array("q"))
-    encodes: array[int] = field(default_factory=lambda: array("q"))
-    nbytes: array[int] = field(default_factory=lambda: array("q"))
-    ok: array[int] = field(default_factory=lambda: array("q"))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-@dataclass(slots=True)
-class Transfers:
-    """Fetches of one worker from another, one row each.
-
-    ``froms`` and ``tos`` index ``Recording.workers``; -1 is unknown.
-    """
-
-    transport_names: list[str] = field(default_factory=list)
-    transports: array[int] = field(default_factory=lambda: array("q"))
-    froms: array[int] = field(default_factory=lambda: array("q"))
-    tos: array[int] = field(default_factory=lambda: array("q"))
-    begins: array[int] = field(default_factory=lambda: array("q"))
-    lengths: array[int] = field(default_factory=lambda: array("q"))
-    nbytes: array[int] = field(default_factory=lambda: array("q"))
-
-    def __len__(self) -> int:
-        return len(self.nbytes)
-
-
-#: Array codes from small to large, with what they hold; what none holds takes ``q``.
-_CODES = (("B", 0, 255), ("H", 0, 65_535), ("I", 0, 2**32 - 1), ("i", -(2**31), 2**31 - 1))
-
 _RUN_COLUMNS = ("prefixes", "workers", "threads", "begins", "decodes", "computes", "encodes", "nbytes", "ok")
+_LATER_RUN_COLUMNS = ("cpus", "spans")
 _TRANSFER_COLUMNS = ("transports", "froms", "tos", "begins", "lengths", "nbytes")
+_DEMAND_COLUMNS = ("times", "workers", "kinds", "values")
 
 
 @dataclass(slots=True)
@@ -187,7 +76,10 @@ class Recording:
         duration: ticks between the marks.
         runs, transfers: details, as far as the scheduler still had them.
         prefixes, worker_totals, pairs: sums that are complete even where details are missing.
-        ledgers: by kind (``runs``, ``transfers``, ``errors``, ``logs``, ``workers``) what there was and what is here.
+        series, stalls, demand: what the cluster's processes measured of themselves, as far as it was kept.
+        regions, spans: complete sums of what users marked in their code.
+        profiles: dicts of ``name``, ``kind`` and ``session`` (a profiler session in its plain form).
+        ledgers: by kind (``runs``, ``transfers``, ``errors``, ``logs``...) what there was and what is here.
         info: facts for reading: ``calling_code``, ``versions``, ``settings``, ``raised``...
     """
 
@@ -201,13 +93,20 @@ class Recording:
     pairs: list[Pair] = field(default_factory=list)
     errors: list[ErrorGroup] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
+    series: Series = field(default_factory=Series)
+    stalls: list[Stall] = field(default_factory=list)
+    demand: Demand = field(default_factory=Demand)
+    regions: list[RegionTotals] = field(default_factory=list)
+    spans: list[SpanTotals] = field(default_factory=list)
+    profiles: list[dict[str, Any]] = field(default_factory=list)
     ledgers: dict[str, Ledger] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
 
     def dumps(self) -> bytes:
         """The recording as bytes of its file format."""
-        runs = {name: _pack(getattr(self.runs, name), delta=name == "begins") for name in _RUN_COLUMNS}
-        transfers = {name: _pack(getattr(self.transfers, name), delta=name == "begins") for name in _TRANSFER_COLUMNS}
+        columns = (*_RUN_COLUMNS, *_LATER_RUN_COLUMNS)
+        runs = {name: pack(getattr(self.runs, name), delta=name == "begins") for name in columns}
+        transfers = {name: pack(getattr(self.transfers, name), delta=name == "begins") for name in _TRANSFER_COLUMNS}
         body = {
             "format": _MAGIC,
             "version": _VERSION,
@@ -215,13 +114,32 @@ class Recording:
             "start": self.start,
             "duration": self.duration,
             "workers": self.workers,
-            "runs": {"keys": "\n".join(map(_one_line, self.runs.keys)), "prefix_names": self.runs.prefix_names, **runs},
+            "runs": {
+                "keys": "\n".join(map(_one_line, self.runs.keys)),
+                "prefix_names": self.runs.prefix_names,
+                "span_names": self.runs.span_names,
+                **runs,
+            },
             "transfers": {"transport_names": self.transfers.transport_names, **transfers},
             "prefixes": self.prefixes,
             "worker_totals": self.worker_totals,
             "pairs": self.pairs,
             "errors": self.errors,
             "logs": self.logs,
+            "series": {
+                "times": pack(self.series.times, delta=True),
+                "workers": pack(self.series.workers, delta=False),
+                "processes": pack(self.series.processes, delta=False),
+                "values": {name: pack_floats(column) for name, column in self.series.values.items()},
+            },
+            "stalls": self.stalls,
+            "demand": {
+                "known": self.demand.known,
+                **{name: pack(getattr(self.demand, name), delta=name == "times") for name in _DEMAND_COLUMNS},
+            },
+            "regions": self.regions,
+            "spans": self.spans,
+            "profiles": self.profiles,
             "ledgers": self.ledgers,
             "info": self.info,
         }
@@ -252,7 +170,7 @@ class Recording:
     @classmethod
     def _from_body(cls, body: dict[str, Any]) -> Recording:
         runs, transfers = body["runs"], body["transfers"]
-        rows = len(_unpack(runs["begins"]))
+        rows = len(unpack(runs["begins"]))
         return cls(
             start=body["start"],
             duration=body["duration"],
@@ -260,17 +178,25 @@ class Recording:
             runs=Runs(
                 keys=runs["keys"].split("\n") if rows else [],
                 prefix_names=runs["prefix_names"],
-                **{name: _unpack(runs[name]) for name in _RUN_COLUMNS},
+                span_names=[tuple(name) for name in runs.get("span_names", ())],
+                **{name: unpack(runs[name]) for name in _RUN_COLUMNS},
+                **{name: unpack(runs[name]) for name in _LATER_RUN_COLUMNS if name in runs},
             ),
             transfers=Transfers(
                 transport_names=transfers["transport_names"],
-                **{name: _unpack(transfers[name]) for name in _TRANSFER_COLUMNS},
+                **{name: unpack(transfers[name]) for name in _TRANSFER_COLUMNS},
             ),
-            prefixes=[Totals._make(row) for row in body["prefixes"]],
-            worker_totals=[Totals._make(row) for row in body["worker_totals"]],
+            prefixes=[Totals(*row) for row in body["prefixes"]],
+            worker_totals=[Totals(*row) for row in body["worker_totals"]],
             pairs=[Pair._make(row) for row in body["pairs"]],
             errors=[ErrorGroup._make(row) for row in body["errors"]],
             logs=[LogLine._make(row) for row in body["logs"]],
+            series=_series(body.get("series")),
+            stalls=[Stall._make(row) for row in body.get("stalls", ())],
+            demand=_demand(body.get("demand")),
+            regions=[RegionTotals._make(row) for row in body.get("regions", ())],
+            spans=[SpanTotals(tuple(name), *rest) for name, *rest in body.get("spans", ())],
+            profiles=body.get("profiles", []),
             ledgers={name: Ledger._make(row) for name, row in body["ledgers"].items()},
             info=body["info"],
         )
@@ -295,30 +221,17 @@ def _embedded(page: bytes) -> bytes:
         raise RecordingError(f"the recording in this page is damaged: {exc}") from exc
 
 
-def _pack(column: array[int], *, delta: bool) -> list[Any]:
-    """A column in its smallest form. Delta pays for times, which grow; the first value is the difference to 0."""
-    values: Sequence[int] = column
-    if delta and len(column):
-        values = [column[0], *(b - a for a, b in pairwise(column))]
-    low, high = (min(values), max(values)) if len(values) else (0, 0)
-    code = next((code for code, least, most in _CODES if least <= low and high <= most), "q")
-    return [code, delta, _little_endian(array(code, values)).tobytes()]
+def _series(body: dict[str, Any] | None) -> Series:
+    if body is None:
+        return Series()
+    values: dict[str, array[float]] = {name: unpack(column) for name, column in body["values"].items()}
+    return Series(unpack(body["times"]), unpack(body["workers"]), unpack(body["processes"]), values)
 
 
-def _unpack(packed: Sequence[Any]) -> array[int]:
-    code, delta, data = packed
-    if code not in ("B", "H", "I", "i", "q"):
-        raise RecordingError(f"unknown column code {code!r}")
-    column = array(code)
-    column.frombytes(data)
-    values: Iterable[int] = _little_endian(column)
-    return array("q", accumulate(values) if delta else values)
-
-
-def _little_endian(column: array[int]) -> array[int]:
-    if sys.byteorder != "little":
-        column.byteswap()
-    return column
+def _demand(body: dict[str, Any] | None) -> Demand:
+    if body is None:
+        return Demand()
+    return Demand(body["known"], *(unpack(body[name]) for name in _DEMAND_COLUMNS))
 
 
 def _one_line(key: str) -> str:

@@ -78,7 +78,6 @@ class SchedulerSettings:
     allowed_failures: int = _setting(3, "deaths of a task's workers before it is given up (KilledWorker)", low=0)
     bandwidth: float = _setting(100e6, "transfer rate assumed until one was measured", unit="B/s", low=1)
     unknown_task_duration: float = _setting(0.5, "run time assumed for a task whose like never ran", unit="s", low=0)
-    default_data_size: int = _setting(1024, "size assumed for a result whose like was never seen", unit="B", low=0)
     work_stealing: bool = _setting(True, "whether idle workers take tasks that wait on busy ones")
     work_stealing_interval: float = _setting(0.1, "time between two rounds of balancing", unit="s", low=0.001)
     worker_ttl: float | None = _setting(

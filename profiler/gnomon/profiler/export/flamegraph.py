@@ -15,6 +15,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -136,7 +137,9 @@ def _group(function: Function) -> str:
         return ""
     if function.file == REGION:
         return "regions"
-    return function.module.partition(".")[0] if is_library(function) else function.module
+    if is_library(function):
+        return function.module.partition(".")[0] or "library"
+    return function.module or function.file.replace("\\", "/").rpartition("/")[2]
 
 
 def _colours(tree: CallTree) -> tuple[dict[str, int], list[tuple[str, int, float]]]:
@@ -193,13 +196,14 @@ def _regions(session: Session, tree: CallTree) -> dict[int, tuple[int, float]]:
 
 
 def _badges(session: Session, folded: CallTree, share: float) -> str:
-    texts = []
+    """What to doubt, and what was left out."""
+    note, texts = "", []
     small = [n for n in range(len(folded.parent)) if _is_rest(folded.functions[folded.function[n]])]
     if small:
         spent = sum(folded.total[n] for n in small)
-        texts.append(
-            f"Calls below {100 * share:g} % of all time are put together as “(n smaller)”: "
-            f"{seconds_text(spent)} ({share_text(spent, folded.seconds)}). All times add up."
+        note = (
+            f'<p class="note">Calls below {100 * share:g} % of all time are put together as “(n smaller)”: '
+            f"{seconds_text(spent)} ({share_text(spent, folded.seconds)}).</p>"
         )
     ticks, missed = int(session.meta.get("ticks", 0)), int(session.meta.get("missed", 0))
     if missed > 0.05 * (ticks + missed):
@@ -210,7 +214,8 @@ def _badges(session: Session, folded: CallTree, share: float) -> str:
     samples = sum(session.samples.count)
     if samples < 30:
         texts.append(f"Only {samples:,} samples: too few for shares; take counts, not percents.")
-    return f'<ul class="badges">{"".join(f"<li>{escape(text)}</li>" for text in texts)}</ul>' if texts else ""
+    badges = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return (f'<ul class="badges">{badges}</ul>' if badges else "") + note
 
 
 def _is_rest(function: Function) -> bool:
@@ -247,5 +252,13 @@ def _row(row: FunctionTime, whole: float) -> str:
 
 
 def _recording(session: Session) -> str:
-    rows = [(str(name), str(value)) for name, value in session.meta.items() if isinstance(value, str | int | float)]
+    """The session's own words about itself, as far as they are single values."""
+    rows = []
+    for name, value in session.meta.items():
+        if name in ("start", "stop"):
+            value = datetime.fromtimestamp(value).astimezone().isoformat(" ", "milliseconds")
+        elif name in ("interval", "cpu"):
+            value = seconds_text(value)
+        if isinstance(value, str | int | float):
+            rows.append((str(name), str(value)))
     return "\n".join(f"<tr><th>{escape(plain(name))}</th><td>{escape(plain(text))}</td></tr>" for name, text in rows)

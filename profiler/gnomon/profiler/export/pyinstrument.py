@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gnomon.profiler.export.ordered import by_thread
+from gnomon.profiler.names import module_of, modules_by_file
 from gnomon.profiler.session import MARKER, Bucket, Function, Nodes, Samples, Session, Thread
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class _Builder:
         self.function: list[int] = []
         self.line: list[int] = []
         self.counts: dict[tuple[int, int, int, int], int] = {}
+        self._modules = modules_by_file()
         self._nodes: dict[tuple[int, int, int], int] = {}
 
     def stack(self, entries: list[str]) -> tuple[int, int]:
@@ -151,7 +153,9 @@ class _Builder:
         node = -1
         for entry in entries[1:] or [f"(nothing){_PARTS}{MARKER}{_PARTS}0"]:
             (name, file, first_line), line = self._parts(entry)
-            what = self.functions.setdefault(Function(name, file, first_line, ""), len(self.functions))
+            what = self.functions.setdefault(
+                Function(name, file, first_line, module_of(file, self._modules)), len(self.functions)
+            )
             key = (node, what, line)
             if key not in self._nodes:
                 self._nodes[key] = len(self.parent)

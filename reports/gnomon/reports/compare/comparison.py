@@ -1,8 +1,8 @@
 """What changed between two sides, prefix by prefix, and which of it is more than noise.
 
 A prefix is *slower* if one of its levels is, relative to the common factor: the interval of its ratio lies above 1, and
-the ratio is at least ``1 + least``. With ``absolute=True`` the common factor is not taken out, and also counts itself. A lone
-prefix is judged absolutely, as there is nothing to take out.
+the ratio is at least ``1 + least``. With ``absolute=True`` the common factor is not taken out, and also counts itself.
+A lone prefix is judged absolutely, as there is nothing to take out.
 
 Contents: Side, PrefixChange, Comparison, compare, LEAST, CONFIDENCE.
 """
@@ -47,9 +47,9 @@ class Side:
 class PrefixChange:
     """A prefix on both sides. ``verdict`` is slower, faster, same, unjudged, only in A, or only in B.
 
-    ``kind`` is the level that the ratios speak of: that which decided the verdict, else the steadiest known. ``relative``
-    is the ratio to the common factor (None if there is no other prefix), ``absolute`` the plain one, and ``judged`` that
-    of the two which the verdict rests on.
+    ``kind`` is the level that the ratios speak of: that which decided the verdict, else the steadiest known.
+    ``relative`` is the ratio to the common factor (None if there is no other prefix), ``absolute`` the plain one, and
+    ``judged`` that of the two which the verdict rests on.
     """
 
     name: str

@@ -7,7 +7,7 @@ Contents: Cell, Table, KIND_WORDS, ratio_text, interval_text, and one function p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -29,6 +29,10 @@ KIND_WORDS = {"twentieth": "lower twentieth", "quartile": "lower quartile", "mea
 #: What is shown of a prefix that a side doesn't have, and of an interval that one recording can't give.
 _NONE = "-"
 
+#: Rows of the tables of pairs and of workers.
+_PAIRS = 200
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 class Cell(NamedTuple):
     """A cell: its text, what it sorts by (None: the text), what it is marked as (a verdict, part or prefix)."""
@@ -49,8 +53,14 @@ class Table(NamedTuple):
 
 
 def ratio_text(ratio: float) -> str:
-    """A ratio with two or three decimals, said with what it means."""
-    return f"×{ratio:.3f}" if 0.5 < ratio < 2 else f"×{ratio:,.2f}" if ratio < 1000 else f"×{ratio:,.0f}"
+    """A ratio, with three decimals where it is near 1."""
+    return (
+        f"{_TIMES}{ratio:.3f}"
+        if 0.5 < ratio < 2
+        else f"{_TIMES}{ratio:,.2f}"
+        if ratio < 1000
+        else f"{_TIMES}{ratio:,.0f}"
+    )
 
 
 def interval_text(estimate: Estimate) -> str:
@@ -164,20 +174,22 @@ def prefix_table(comparison: Comparison) -> Table:
 
 def transfer_table(comparison: Comparison) -> Table:
     """What moved: by transport, then by pair of workers."""
-    sides = (comparison.a, comparison.b)
-    keys = dict.fromkeys(key for side in sides for each in side.samples for key in each.moved)
+    sides = [_moved(side) for side in (comparison.a, comparison.b)]
+    keys = dict.fromkeys(key for moved in sides for key in moved)
     transports = dict.fromkeys(transport for *_, transport in keys)
+    order = sorted(keys, key=lambda key: -sum(moved[key].nbytes for moved in sides if key in moved))
     rows = []
     for transport in transports:
-        rows.append([Cell("all"), Cell("all"), Cell(transport), *_moved(comparison, lambda key, t=transport: key[2] == t)])  # type: ignore[misc]
-    order = sorted(keys, key=lambda key: -sum(_sum(each, lambda k, key=key: k == key).nbytes for side in sides for each in side.samples))  # type: ignore[misc]
-    for key in order[:200]:
-        rows.append([*(Cell(part) for part in key), *_moved(comparison, lambda k, key=key: k == key)])  # type: ignore[misc]
+        cells = [_total(row for key, row in moved.items() if key[2] == transport) for moved in sides]
+        rows.append([Cell("all"), Cell("all"), Cell(transport), *_moved_cells(cells)])
+    for key in order[:_PAIRS]:
+        cells = [moved.get(key, Moved(0, 0, 0)) for moved in sides]
+        rows.append([*(Cell(part) for part in key), *_moved_cells(cells)])
     columns = (
         ("from", False), ("to", False), ("by", False), ("A, fetches", True), ("B, fetches", True), ("A, moved", True),
         ("B, moved", True), ("A, time", True), ("B, time", True),
     )  # fmt: skip
-    note = f"The first 200 of {count_text(len(order))} pairs are listed." if len(order) > 200 else ""
+    note = f"The first {_PAIRS} of {count_text(len(order))} pairs are listed." if len(order) > _PAIRS else ""
     return Table("transfers", "What workers fetched from each other", columns, rows, note)
 
 
@@ -186,7 +198,7 @@ def worker_table(comparison: Comparison) -> Table:
     sides = (comparison.a, comparison.b)
     names = list(dict.fromkeys(name for side in sides for each in side.samples for name in each.worker_busy))
     rows = []
-    for name in names[:200]:
+    for name in names[:_PAIRS]:
         cells = [Cell(name)]
         known = [[each.worker_busy[name] for each in side.samples if name in each.worker_busy] for side in sides]
         for of_side in known:
@@ -196,8 +208,14 @@ def worker_table(comparison: Comparison) -> Table:
             shares = [100 * busy / capacity for _, capacity, busy in of_side if capacity]
             cells.append(Cell(f"{fmean(shares):.1f} %", fmean(shares)) if shares else Cell(_NONE, -1.0))
         rows.append(cells)
-    columns = (("worker", False), ("A, threads", True), ("B, threads", True), ("A, in tasks", True), ("B, in tasks", True))
-    note = f"The first 200 of {count_text(len(names))} workers are listed." if len(names) > 200 else ""
+    columns = (
+        ("worker", False),
+        ("A, threads", True),
+        ("B, threads", True),
+        ("A, in tasks", True),
+        ("B, in tasks", True),
+    )
+    note = f"The first {_PAIRS} of {count_text(len(names))} workers are listed." if len(names) > _PAIRS else ""
     return Table("workers", "Workers", columns, rows, note)
 
 
@@ -221,9 +239,7 @@ def _interval_note(comparison: Comparison) -> str:
     return "n=1: one recording of a side has no interval."
 
 
-def _amounts(
-    comparison: Comparison, amount: Callable[[Sample], float], show: Callable[[float], str]
-) -> list[Cell]:
+def _amounts(comparison: Comparison, amount: Callable[[Sample], float], show: Callable[[float], str]) -> list[Cell]:
     """An amount on both sides, the difference, the ratio and its interval."""
     a, b = comparison.a.amounts(amount), comparison.b.amounts(amount)
     before, after = fmean(a), fmean(b)
@@ -239,15 +255,24 @@ def _amounts(
     ]
 
 
-def _sum(sample: Sample, wanted: Callable[[tuple[str, str, str]], bool]) -> Moved:
-    rows = [moved for key, moved in sample.moved.items() if wanted(key)]
-    return Moved(sum(row.fetches for row in rows), sum(row.nbytes for row in rows), sum(row.ticks for row in rows))
+def _moved(side: Side) -> dict[tuple[str, str, str], Moved]:
+    """What moved on a side by pair, summed over its recordings and divided by their number."""
+    keys = dict.fromkeys(key for sample in side.samples for key in sample.moved)
+    count = len(side.samples)
+    result = {}
+    for key in keys:
+        total = _total(sample.moved[key] for sample in side.samples if key in sample.moved)
+        result[key] = Moved(*(amount / count for amount in total))
+    return result
 
 
-def _moved(comparison: Comparison, wanted: Callable[[tuple[str, str, str]], bool]) -> list[Cell]:
+def _total(rows: Iterable[Moved]) -> Moved:
+    columns = list(zip(*rows, strict=True))
+    return Moved(*map(sum, columns)) if columns else Moved(0, 0, 0)
+
+
+def _moved_cells(sides: Sequence[Moved]) -> list[Cell]:
     cells = []
-    for field, show in (("fetches", _number), ("nbytes", bytes_text), ("ticks", time_text)):
-        for side in (comparison.a, comparison.b):
-            value = side.mean(lambda each, field=field: getattr(_sum(each, wanted), field))  # type: ignore[misc]
-            cells.append(Cell(show(value), value))
+    for field, show in enumerate((_number, bytes_text, time_text)):
+        cells += [Cell(show(moved[field]), moved[field]) for moved in sides]
     return cells

@@ -1,10 +1,10 @@
 """The arithmetic of comparing durations on machines that are never quite quiet.
 
 A task that is preempted, or shares its core, takes longer; nothing makes it shorter. Where neighbours disturb half of
-the runs, their mean moves by tens of percent and their median with it, while the low quantiles stay. The **levels** of a
-prefix are therefore the lower twentieth of its durations, which is the steadiest, and the lower quartile, for where
-the twentieth are runs that had nothing to do. Their mean is a third, which only several recordings can judge. Levels are
-natural logarithms, so that ratios are differences.
+the runs, their mean moves by tens of percent and their median with it, while the low quantiles stay. The **levels** of
+a prefix are therefore the lower twentieth of its durations, which is the steadiest, and the lower quartile, for where
+the twentieth are runs that had nothing to do. Their mean is a third, which only several recordings can judge. Levels
+are natural logarithms, so that ratios are differences.
 
 What moves every prefix alike (a slower machine, a throttled core) is the **common factor**, the median of the changes.
 Each prefix is judged against it, and absolutely.

@@ -61,7 +61,7 @@ def build_comparison(comparison: Comparison, title: str = "gnomon comparison") -
             if change.judged
         ],
         "drawn": min(_DRAWN, len(comparison.prefixes)),
-        "ends": (f"×{math.exp(-limit):.2f}", f"×{math.exp(limit):.2f}"),
+        "ends": (lineup.ratio_text(math.exp(-limit)), lineup.ratio_text(math.exp(limit))),
         "pairs": _pairs(by_time[:_DRAWN]),
         "setup": lineup.setup_table(comparison),
         "verdicts": lineup.verdict_table(comparison),
@@ -93,7 +93,7 @@ def _side(side: Side) -> dict[str, Any]:
         "names": [each.name for each in side.samples],
         "count": len(side.samples),
         "wall": time_text(side.mean(lambda each: each.duration)),
-        "workers": ", ".join(sorted({f"{each.workers} × {each.threads} threads" for each in side.samples})),
+        "workers": ", ".join(sorted({f"{each.workers} workers with {each.threads} threads" for each in side.samples})),
     }
 
 

@@ -43,9 +43,9 @@ class PrefixSample(NamedTuple):
 class Moved(NamedTuple):
     """What went from one worker to another by one transport: fetches, bytes, ticks."""
 
-    fetches: int
-    nbytes: int
-    ticks: int
+    fetches: float
+    nbytes: float
+    ticks: float
 
 
 @dataclass(slots=True)

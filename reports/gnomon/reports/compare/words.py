@@ -47,8 +47,8 @@ def notices(comparison: Comparison) -> list[str]:
         result += _about_side(side)
     if not comparison.repeats:
         result.append(
-            f"n={len(a.samples)} and n={len(b.samples)}: with one recording of a side, what differs between two runs of "
-            "the same code is assumed, not measured. Record each side five times to measure it."
+            f"n={len(a.samples)} and n={len(b.samples)}: with one recording of a side, what differs between two runs "
+            "of the same code is assumed, not measured. Record each side five times to measure it."
         )
     if comparison.common is None and any(change.judged for change in comparison.prefixes):
         result.append("Only one prefix is on both sides: a slower machine and slower code look the same.")
@@ -60,7 +60,8 @@ def _about_side(side: Side) -> list[str]:
     missed = sum(each.missed for each in side.samples)
     if missed:
         result.append(
-            f"{side.letter} lacks the details of {count_text(missed)} runs: its levels, medians and 99 % are of the rest."
+            f"{side.letter} lacks the details of {count_text(missed)} runs: its levels, medians and 99 % are of the "
+            "rest."
         )
     raised = [each.name for each in side.samples if each.raised]
     if raised:
@@ -74,13 +75,16 @@ def _about_side(side: Side) -> list[str]:
 def conclusions(comparison: Comparison) -> list[str]:
     """What was found, weightiest first."""
     result = [_slower(comparison, change) for change in comparison.slower]
-    result.append(_common(comparison.common, absolute=comparison.absolute)) if comparison.common else None
+    if comparison.common:
+        result.append(_common(comparison.common, absolute=comparison.absolute))
     if not comparison.slower:
         result += _greatest(comparison)
     faster = [change for change in comparison.prefixes if change.verdict == "faster" and change.judged]
     faster.sort(key=lambda change: change.judged.ratio if change.judged else 1.0)
     result += [
-        f"{cut(change.name, 40)!r} got faster: {_ratio(change.judged)} per task." for change in faster[:_NAMES] if change.judged
+        f"{cut(change.name, 40)!r} got faster: {_ratio(change.judged)} per task."
+        for change in faster[:_NAMES]
+        if change.judged
     ]
     result.append(_wall(comparison))
     for letter in "AB":

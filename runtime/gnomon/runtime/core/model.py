@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gnomon.runtime.core.clients import ClientState
 from gnomon.runtime.core.codes import Code
-from gnomon.runtime.core.names import group_name, prefix_name
 from gnomon.runtime.core.options import Options
 from gnomon.runtime.core.queueing import TaskQueue
 from gnomon.runtime.core.settings import Settings
@@ -15,6 +14,7 @@ from gnomon.runtime.core.story import Story
 from gnomon.runtime.core.task import TaskGroup, TaskPrefix, TaskState
 from gnomon.runtime.core.worker import WorkerState
 from gnomon.runtime.messages import NO_OPTIONS, Key, Payload, TaskOptions
+from gnomon.runtime.messages.names import group_name, prefix_name
 
 __all__ = ["Model"]
 

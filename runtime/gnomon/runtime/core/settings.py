@@ -18,9 +18,7 @@ class Settings(NamedTuple):
         allowed_failures: workers a task may take down before it is given up as ``KilledWorker``.
         bandwidth: bytes per second between workers, until transfers were measured.
         unknown_duration: seconds assumed of a task whose like has never run.
-        unknown_nbytes: bytes assumed of a result whose like was never seen.
-        unknown_nbytes: int = 1024
-    steal_latency: seconds a stolen task costs at least.
+        steal_latency: seconds a stolen task costs at least.
         missing_limit: reports that a value can't be fetched from a living holder before that copy is given up; a task
             errs when its inputs were missing three times as often.
         story_length: entries of the story log.

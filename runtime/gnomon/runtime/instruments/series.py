@@ -23,7 +23,6 @@ COLUMNS = (
     "lag_p99",
     "lag_max",
     "busy",  # percent of the time that the event loop was not waiting
-    "turns",  # of the event loop
     "gc_seconds",
     "gc_max",
     "gil_contended",  # percent of the sampler's wake-ups that had to wait for the interpreter's lock

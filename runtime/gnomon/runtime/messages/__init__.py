@@ -10,6 +10,7 @@ Contents:
     worker     scheduler to worker and back
     executor   worker agent to executor and back
     codec      batches of messages to bytes and back, with limits and type checks
+    names      what a key says about its kind: group and prefix
 """
 
 from __future__ import annotations

@@ -244,6 +244,7 @@ class Scheduler:
                     worker.send([HeartbeatReply(message.sent, now, self._heartbeat_interval())])
                 elif isinstance(message, TransfersDone) and worker.id:
                     self.telemetry.append_transfers(worker.id, message, self._ids, worker.clock_offset)
+                    reactor.on_transfers_done(self.model, worker.id, message, now)
                 elif isinstance(message, (Response, Failure)):
                     worker.on_answer(message)
                 else:

@@ -3,7 +3,8 @@
 ``current_task`` and ``secede`` work in the thread that runs the task, in coroutines it awaits and in threads started by
 ``asyncio.to_thread``; ``cluster`` works anywhere in an executor's process.
 
-Contents: current_task, secede, cluster, set_cluster; CurrentTask, Cluster; Place, enter (for the executor's threads).
+Contents: current_task, secede, cluster, set_cluster, keep_profile; CurrentTask, Cluster; Place, enter (for the
+executor's threads).
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from typing import Any, NamedTuple
 from gnomon.runtime.messages import Key
 from gnomon.runtime.worker.executor.page import THREADS
 
-__all__ = ["Cluster", "CurrentTask", "Place", "cluster", "current_task", "enter", "secede", "set_cluster"]
+__all__ = [
+    "Cluster",
+    "CurrentTask",
+    "Place",
+    "cluster",
+    "current_task",
+    "enter",
+    "keep_profile",
+    "secede",
+    "set_cluster",
+]
 
 
 class CurrentTask(NamedTuple):
@@ -52,9 +63,27 @@ class Place:
         left: it seceded: it ends with the run it is at.
         leave: called once by ``secede``.
         fresh: ids of values it made lately that can't leave yet.
+        label: its only item is what a profile calls the run under way (see ``gnomon.profiler.labels``).
+        cpu_mark: processor seconds of the thread when these were last read.
+        region_changes, regions: of the regions that its tasks entered, what was told already.
+        profile: deep profile of the run under way, if one was made.
     """
 
-    __slots__ = ("cell", "cluster", "executor", "fresh", "leave", "left", "row", "thread")
+    __slots__ = (
+        "cell",
+        "cluster",
+        "cpu_mark",
+        "executor",
+        "fresh",
+        "label",
+        "leave",
+        "left",
+        "profile",
+        "region_changes",
+        "regions",
+        "row",
+        "thread",
+    )
 
     def __init__(
         self, thread: int, executor: str, cluster: Cluster | None, leave: Callable[[Place], None] | None = None
@@ -67,6 +96,11 @@ class Place:
         self.left = False
         self.leave = leave
         self.fresh: deque[int] = deque(maxlen=32)
+        self.label = [""]
+        self.cpu_mark = 0.0
+        self.region_changes = 0
+        self.regions: dict[int, tuple[int, float, float]] = {}
+        self.profile = b""
 
 
 _place: ContextVar[Place | None] = ContextVar("gnomon_place", default=None)
@@ -97,6 +131,13 @@ def secede() -> None:
     place = _place.get()
     if place is not None and not place.left and place.leave is not None:
         place.leave(place)
+
+
+def keep_profile(profile: bytes) -> None:
+    """Have the deep profile of the run under way sent with its outcome; no effect outside of tasks."""
+    place = _place.get()
+    if place is not None and place.row is not None:
+        place.profile = profile
 
 
 def set_cluster(address: str, security: Mapping[str, Any]) -> None:

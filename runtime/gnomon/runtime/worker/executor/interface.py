@@ -40,6 +40,7 @@ class ExecutorSettings(NamedTuple):
         sys_path: (child process) where modules are looked for first.
         environment: (child process) variables set before any user code is imported.
         directory: (child process) working directory; empty: the agent's.
+        instruments: fields of ``config.InstrumentSettings``; without any nothing is measured.
     """
 
     nthreads: int = 1
@@ -51,6 +52,7 @@ class ExecutorSettings(NamedTuple):
     sys_path: tuple[str, ...] = ()
     environment: Mapping[str, str] = _NOTHING
     directory: str = ""
+    instruments: Mapping[str, Any] = _NOTHING
 
     def to_plain(self) -> dict[str, Any]:
         """The settings as values that a message can hold."""

@@ -6,7 +6,7 @@ was thought short turn out long, a guard thread sees to it that nothing waits lo
 sleeps on a lock while nothing is left waiting at the start of a run, so that an idle executor costs nothing. (It needs
 the GIL; a run that keeps it in C code for long keeps the outcomes as well.)
 
-Contents: Outgoing, pack_times, Emit, FinishedRow, PATIENCE, LIMIT.
+Contents: Outgoing, pack_times, Emit, FinishedRow, RegionRow, PATIENCE, LIMIT.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from gnomon.runtime.clock import now
-from gnomon.runtime.messages import Message, Payload, TasksFinished
+from gnomon.runtime.messages import Message, Payload, RegionsTimed, TasksFinished
 
-__all__ = ["LIMIT", "PATIENCE", "Emit", "FinishedRow", "Outgoing", "pack_times"]
+__all__ = ["LIMIT", "PATIENCE", "Emit", "FinishedRow", "Outgoing", "RegionRow", "pack_times"]
 
 #: Seconds that an outcome may wait while its thread goes on with short runs.
 PATIENCE = 0.001
@@ -35,8 +35,11 @@ _QUIET_ROUNDS = 4
 #: Takes messages and the descriptors that go with them, in order; called by one thread at a time, from any.
 Emit: TypeAlias = Callable[[list[Message], list[int]], None]
 
-#: ``(task_id, attempt, nbytes, value, thread, (four times))``, see ``TasksFinished``.
-FinishedRow: TypeAlias = "tuple[int, int, int, Payload | None, int, tuple[float, float, float, float]]"
+#: ``(task_id, attempt, nbytes, value, thread, (four times), processor seconds)``, see ``TasksFinished``.
+FinishedRow: TypeAlias = "tuple[int, int, int, Payload | None, int, tuple[float, float, float, float], float]"
+
+#: ``(prefix, region, entries, seconds, own seconds)``
+RegionRow: TypeAlias = "tuple[str, str, int, float, float]"
 
 
 class _Described:
@@ -60,6 +63,7 @@ class Outgoing:
         self._emit = emit
         self.waiting: deque[Any] = deque()
         self._oldest = 0.0
+        self._regions: deque[RegionRow] = deque()
         self._sending = threading.Lock()
         self._arming = threading.Lock()
         self._armed = False
@@ -77,6 +81,10 @@ class Outgoing:
         """Queue any other message; the caller flushes. The descriptors are closed by whoever gets them."""
         self.waiting.append(_Described(message, fds))
 
+    def add_regions(self, rows: Iterable[RegionRow]) -> None:
+        """Queue what a run spent in regions; leaves summed up, before the outcomes that are queued after this."""
+        self._regions.extend(rows)
+
     def before_run(self, expected: float) -> None:
         """Something waits, and a run of ``expected`` seconds (negative: unknown) is about to keep this thread busy."""
         if not 0.0 <= expected <= PATIENCE or now() - self._oldest > PATIENCE:
@@ -91,6 +99,8 @@ class Outgoing:
             messages: list[Message] = []
             fds: list[int] = []
             rows: list[FinishedRow] = []
+            if self._regions:
+                messages.append(self._summed())
             for _ in range(len(waiting)):
                 item = waiting.popleft()
                 if type(item) is tuple:
@@ -105,6 +115,19 @@ class Outgoing:
                 messages.append(_finished(rows))
             if messages:
                 self._emit(messages, fds)
+
+    def _summed(self) -> RegionsTimed:
+        """Take the queued times in regions, summed by prefix and name."""
+        sums: dict[tuple[str, str], list[Any]] = {}
+        for _ in range(len(self._regions)):
+            prefix, name, count, seconds, own = self._regions.popleft()
+            total = sums.setdefault((prefix, name), [0, 0.0, 0.0])
+            total[0] += count
+            total[1] += seconds
+            total[2] += own
+        prefixes, names = zip(*sums, strict=True)
+        counts, times, owns = zip(*sums.values(), strict=True)
+        return RegionsTimed(now(), prefixes, names, counts, times, owns)
 
     def close(self) -> None:
         """Send what waits and end the guard. Idempotent."""
@@ -145,8 +168,10 @@ class Outgoing:
 
 
 def _finished(rows: list[FinishedRow]) -> TasksFinished:
-    task_ids, attempts, nbytes, values, threads, times = zip(*rows, strict=True)
-    return TasksFinished(task_ids, attempts, nbytes, values, threads, pack_times(times))
+    task_ids, attempts, nbytes, values, threads, times, cpus = zip(*rows, strict=True)
+    return TasksFinished(
+        task_ids, attempts, nbytes, values, threads, pack_times(times), array("d", cpus).tobytes()
+    )
 
 
 def pack_times(rows: Iterable[tuple[float, float, float, float]]) -> bytes:

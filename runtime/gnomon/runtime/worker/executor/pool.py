@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from gnomon.runtime.messages import Key, Payload
 from gnomon.runtime.worker.executor.context import Cluster, Place, enter
+from gnomon.runtime.worker.executor.observing import Observing
 
 __all__ = ["Numbers", "Pool", "Row"]
 
@@ -64,6 +65,7 @@ class Pool:
         idle: Callable[[], None],
         numbers: Numbers,
         cluster: Cluster | None = None,
+        observing: Observing | None = None,
         seceded: Callable[[Place], None] | None = None,
         crashed: Callable[[], None] | None = None,
     ) -> None:
@@ -75,6 +77,7 @@ class Pool:
         self._idle = idle
         self._numbers = numbers
         self._cluster = cluster
+        self._observing = observing
         self._seceded = seceded
         self._crashed = crashed
         self._mutex = threading.Lock()
@@ -169,6 +172,8 @@ class Pool:
     def _main(self, number: int) -> None:
         place = Place(number, self.name, self._cluster, self._leave)
         enter(place)
+        if self._observing is not None:
+            self._observing.enter(place)
         bed = threading.Lock()
         bed.acquire()
         queue, errands, run = self.queue, self.errands, self._run
@@ -224,6 +229,8 @@ class Pool:
 
     def _ended(self, place: Place) -> None:
         self._idle()
+        if self._observing is not None:
+            self._observing.leave()
         self._numbers.give_back(place.thread)
         with self._mutex:
             if not place.left:

@@ -39,6 +39,7 @@ from gnomon.runtime.messages import (
 from gnomon.runtime.worker.executor.context import Cluster, Place
 from gnomon.runtime.worker.executor.failing import record_failure
 from gnomon.runtime.worker.executor.interface import ExecutorSettings
+from gnomon.runtime.worker.executor.observing import METHODS, Observing
 from gnomon.runtime.worker.executor.outgoing import Emit, Outgoing, pack_times
 from gnomon.runtime.worker.executor.page import THREADS, Cells
 from gnomon.runtime.worker.executor.pool import Numbers, Pool, Row
@@ -67,6 +68,7 @@ class Runner:
         crashed: Callable[[], None] | None = None,
     ) -> None:
         self._outgoing = Outgoing(emit)
+        self._observing = Observing(settings.instruments)
         self._store = Store()
         cells = [0] * (2 * THREADS) if cells is None else cells
         self._server = Server(
@@ -78,7 +80,14 @@ class Runner:
             message_bytes=settings.message_bytes,
             by_reference=by_reference,
         )
-        tasks = TaskRunner(self._store, self._outgoing, self._server, cells, settings.inline_bytes)
+        tasks = TaskRunner(
+            self._store,
+            self._outgoing,
+            self._server,
+            cells,
+            settings.inline_bytes,
+            measure=settings.instruments.get("enabled", False) and settings.instruments["cpu"],
+        )
         numbers = Numbers()
         cluster = Cluster(settings.scheduler, settings.security) if settings.scheduler else None
         self._pools = {
@@ -89,6 +98,7 @@ class Runner:
                 idle=self._idle,
                 numbers=numbers,
                 cluster=cluster,
+                observing=self._observing,
                 seceded=self._seceded,
                 crashed=crashed,
             )
@@ -125,11 +135,16 @@ class Runner:
             for fd in left:
                 os.close(fd)
 
+    def observe(self) -> None:
+        """Start the instruments; soon after the executor is ready."""
+        self._observing.start()
+
     def stop(self, on_stopped: Callable[[], None] | None = None) -> None:
         """Forget what is queued and begin nothing more.
 
         The last thread to end drops all values; ``on_stopped`` is called then.
         """
+        self._observing.close()
         pools = self._all_pools()
         stopped = count(1)
 
@@ -204,6 +219,9 @@ class Runner:
             self._server.ask(request_id, task_id)
 
     def _on_request(self, message: Request, fds: Iterator[int]) -> None:
+        if message.method in METHODS:
+            self._observing.answer(message, self._send)
+            return
         self._default.put_errand(lambda place: answer(message, self._outgoing))
 
     # ---- what the rooms call -----------------------------------------------------------------------------------------
@@ -213,6 +231,10 @@ class Runner:
 
     def _write(self, errand: Errand) -> None:
         self._writer.put_errand(errand)
+
+    def _send(self, message: Message) -> None:
+        self._outgoing.add(message)
+        self._outgoing.flush()
 
     def _idle(self) -> None:
         if self._outgoing.waiting:

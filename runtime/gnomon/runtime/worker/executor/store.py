@@ -57,15 +57,19 @@ class Code:
         target: the callable or ``Bundle``, once decoded.
         is_bundle: which of the two.
         seconds: what its latest run took; negative before the first.
+        cpu_share: part of that that the thread was on the processor, when it was last measured.
+        unmeasured: runs until it is measured again.
     """
 
-    __slots__ = ("blob", "is_bundle", "lock", "seconds", "target")
+    __slots__ = ("blob", "cpu_share", "is_bundle", "lock", "seconds", "target", "unmeasured")
 
     def __init__(self, blob: Payload) -> None:
         self.blob: Payload | None = blob
         self.target: Any = None
         self.is_bundle = False
         self.seconds = -1.0
+        self.cpu_share = 0.0
+        self.unmeasured = 0
         self.lock = threading.Lock()
 
     def decode(self) -> None:

@@ -1,0 +1,193 @@
+"""What one scheduler, agent or executor carries: it starts and stops the process's monitors, and sums them up.
+
+Contents: Instruments, Report, merge.
+"""
+
+from __future__ import annotations
+
+from array import array
+from math import nan
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gnomon.profiler.histogram import Histogram
+from gnomon.runtime.clock import now
+from gnomon.runtime.instruments import shared
+from gnomon.runtime.instruments.series import COLUMNS
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from gnomon.profiler.session import Session
+    from gnomon.runtime.config import InstrumentSettings
+
+__all__ = ["Instruments", "Report", "merge"]
+
+#: Plain values for a heartbeat: ``series`` maps the kind of a process to a pair of time and row (see ``series``),
+#: ``stalls`` to stalls as dicts. Both may lack.
+Report: TypeAlias = "dict[str, Any]"
+
+_PLACE = {name: index for index, name in enumerate(COLUMNS)}
+
+
+class Instruments:
+    """See the module. Not safe for several threads at a time.
+
+    ``process``: "scheduler", "agent" or "executor"; ``children``: count the processes that this one started as well.
+    """
+
+    def __init__(self, process: str, settings: InstrumentSettings, *, children: bool = False) -> None:
+        self.process = process
+        self._children = children
+        self._settings = settings
+        self._shared: shared.Shared | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lags = Histogram()
+        self._waits = Histogram()
+        self._before: dict[str, float] = {}
+        self._time = 0.0
+
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Begin; on the loop that is to be watched, if one is given."""
+        if not self._settings.enabled or self._shared is not None:
+            return
+        self._shared = shared.acquire(
+            self, self._settings, host=self.process != "executor", children=self._children
+        )
+        self._time = now()
+        if loop is not None:
+            self._loop = loop
+            self._shared.watch_loop(loop)
+
+    def stop(self) -> None:
+        """End. Idempotent."""
+        if self._shared is None:
+            return
+        if self._loop is not None:
+            self._shared.forget_loop(self._loop)
+        self._shared = None
+        shared.release(self)
+
+    def watch_thread(self, ident: int, name: str) -> None:
+        """Sample a thread."""
+        if self._shared is not None and self._shared.sampler is not None:
+            self._shared.sampler.watch_thread(ident, name)
+
+    def forget_thread(self, ident: int) -> None:
+        """Sample a thread no longer."""
+        if self._shared is not None and self._shared.sampler is not None:
+            self._shared.sampler.forget_thread(ident)
+
+    def report(self, tasks: float = nan) -> Report:
+        """What was measured since the last time; empty where nothing is, or somebody else in this process tells of it.
+
+        ``tasks``: the column of that name.
+        """
+        monitors = self._shared
+        if monitors is None or monitors.owners[0] is not self:
+            return {}
+        row = array("d", [nan]) * len(COLUMNS)
+        time = now()
+        row[_PLACE["seconds"]], self._time = time - self._time, time
+        row[_PLACE["tasks"]] = tasks
+        self._add_system(monitors, row)
+        self._add_loop(monitors, row)
+        self._add_interpreter(monitors, row)
+        report: Report = {"series": {self.process: (time, row.tolist())}}
+        stalls = []
+        while monitors.stalls:
+            stalls.append(monitors.stalls.popleft().as_dict())
+        if stalls:
+            report["stalls"] = {self.process: stalls}
+        return report
+
+    def session(
+        self, start: float | None, stop: float | None, *, tasks: bool, prefix: str = ""
+    ) -> Session | None:
+        """The samples of tasks (whose prefix begins so), or else of all other threads, between two times.
+
+        None if nobody samples.
+        """
+        monitors = self._shared
+        if monitors is None or monitors.sampler is None:
+            return None
+        from gnomon.profiler.processors import keep_labels  # slow to import, and seldom asked for
+
+        session = monitors.sampler.session(start, stop)
+        if tasks:
+            return keep_labels(session, [label for label in session.labels if label and label.startswith(prefix)])
+        return keep_labels(session, [""])
+
+    def _add_system(self, monitors: shared.Shared, row: array[float]) -> None:
+        if monitors.system is None:
+            return
+        measured = monitors.system.sample()
+        for name in _SYSTEM:
+            row[_PLACE[name]] = measured[name]
+
+    def _add_loop(self, monitors: shared.Shared, row: array[float]) -> None:
+        monitor = monitors.monitor_of(self._loop)
+        if monitor is None:
+            return
+        lags = monitor.lag.copy()
+        new, self._lags = lags.since(self._lags), lags
+        row[_PLACE["lag_p50"]], row[_PLACE["lag_p99"]] = new.quantile(0.5), new.quantile(0.99)
+        row[_PLACE["lag_max"]] = new.largest
+        wall, worked = monitor.totals()
+        wall, worked = self._difference("loop wall", wall), self._difference("loop worked", worked)
+        row[_PLACE["busy"]] = 100.0 * worked / wall if wall > 0 else nan
+
+    def _add_interpreter(self, monitors: shared.Shared, row: array[float]) -> None:
+        cost = 0.0
+        if monitors.gc is not None:
+            seconds = sum(each.total for each in monitors.gc.histograms)
+            row[_PLACE["gc_seconds"]] = self._difference("gc", seconds)
+            recent = monitors.gc.pauses(self._time - row[_PLACE["seconds"]])
+            row[_PLACE["gc_max"]] = max([pause.duration for pause in recent], default=0.0)
+            cost += monitors.gc.cost().cpu
+        if monitors.gil is not None:
+            waits, ticks = monitors.gil.waits.copy(), self._difference("ticks", monitors.gil.lateness.number)
+            new, self._waits = waits.since(self._waits), waits
+            row[_PLACE["gil_contended"]] = 100.0 * new.number / ticks if ticks else nan
+            row[_PLACE["gil_wait_max"]] = new.largest
+            cost += monitors.gil.cost().cpu
+        if monitors.sampler is not None:
+            statistics = monitors.sampler.statistics()
+            row[_PLACE["samples"]] = self._difference("samples", statistics.samples)
+            row[_PLACE["samples_missed"]] = self._difference("missed", statistics.missed)
+            cost += statistics.cpu
+        if monitors.system is not None:
+            cost += monitors.system.cost().cpu
+        monitor = monitors.monitor_of(self._loop)
+        if monitor is not None:
+            cost += monitor.cost().cpu
+        row[_PLACE["own_cpu"]] = self._difference("cost", cost)
+
+    def _difference(self, name: str, value: float) -> float:
+        """What a total grew by since the last time."""
+        before, self._before[name] = self._before.get(name, 0.0), value
+        return value - before
+
+
+#: Columns that are taken from the system's monitor as they are.
+_SYSTEM = (
+    "cpu",
+    "memory",
+    "threads",
+    "fds",
+    "host_received",
+    "host_sent",
+    "host_loopback",
+    "host_disk_read",
+    "host_disk_written",
+    "host_cpu",
+)
+
+
+def merge(one: Report, other: Report) -> Report:
+    """Two processes' reports as one."""
+    merged: Report = {}
+    for part in ("series", "stalls"):
+        both = {**one.get(part, {}), **other.get(part, {})}
+        if both:
+            merged[part] = both
+    return merged

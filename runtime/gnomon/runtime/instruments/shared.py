@@ -1,0 +1,136 @@
+"""The monitors of one process, shared by all that carry instruments in it.
+
+Scheduler, agents and the executor's threads may live in one process, even on one loop. There is one sampler then, one
+monitor of each loop, one of the collector; they run from the first ``acquire`` until the last ``release``. In a forked
+child nothing runs, and nothing is left of what the parent had.
+
+Contents: Shared, acquire, release.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from gnomon.profiler.gc_monitor import GcMonitor
+from gnomon.profiler.gil import GilMonitor
+from gnomon.profiler.sampler import Sampler
+from gnomon.profiler.system import SystemMonitor
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from gnomon.profiler.loop import LoopMonitor
+    from gnomon.profiler.stalls import Stall
+    from gnomon.runtime.config import InstrumentSettings
+
+__all__ = ["Shared", "acquire", "release"]
+
+#: Stalls of a process that wait to be told; more in one heartbeat are dropped, the oldest first.
+_STALLS = 50
+
+
+class Shared:
+    """The monitors that run in this process. ``owners``: who carries them, in the order they came.
+
+    ``host``: measure the machine; ``children``: and the processes that this one started.
+    """
+
+    def __init__(self, settings: InstrumentSettings, *, host: bool, children: bool) -> None:
+        self.settings = settings
+        self.owners: list[Any] = []
+        self.stalls: deque[Stall] = deque(maxlen=_STALLS)
+        self.sampler: Sampler | None = None
+        if settings.sampler:
+            self.sampler = Sampler(interval=settings.sampling_interval, budget=settings.sampling_budget)
+        ticks: Any = self.sampler if hasattr(self.sampler, "add_hook") else None
+        self.gc = GcMonitor() if settings.gc else None
+        self.gil = GilMonitor(ticks) if settings.gil else None
+        self.system: SystemMonitor | None = None
+        if settings.system:
+            self.system = SystemMonitor(children=children, network=host, disk=host, host_cpu=host)
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopMonitor, int]] = {}
+
+    def start(self) -> None:
+        """Begin."""
+        for monitor in (self.gc, self.gil, self.sampler):
+            if monitor is not None:
+                monitor.start()
+
+    def stop(self) -> None:
+        """End; what was recorded stays."""
+        for monitor in (self.sampler, self.gil, self.gc):
+            if monitor is not None:
+                monitor.stop()
+
+    def watch_loop(self, loop: asyncio.AbstractEventLoop) -> LoopMonitor | None:
+        """The monitor of a loop; called on it, and once per ``forget_loop``."""
+        if not self.settings.loop:
+            return None
+        monitor, users = self._loops.get(loop, (None, 0))
+        if monitor is None:
+            from gnomon.profiler.loop import LoopMonitor  # with asyncio, which executors do without
+
+            monitor = LoopMonitor(
+                loop, sampler=self.sampler, gc=self.gc, gil=self.gil, threshold=self.settings.stall_threshold
+            )
+            monitor.on_stall.append(self.stalls.append)
+            monitor.start()
+        self._loops[loop] = (monitor, users + 1)
+        return monitor
+
+    def monitor_of(self, loop: asyncio.AbstractEventLoop | None) -> LoopMonitor | None:
+        """The monitor of a loop, if it is watched."""
+        return self._loops[loop][0] if loop is not None and loop in self._loops else None
+
+    def forget_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The end of what ``watch_loop`` began."""
+        monitor, users = self._loops.get(loop, (None, 0))
+        if monitor is None:
+            return
+        if users > 1:
+            self._loops[loop] = (monitor, users - 1)
+        else:
+            del self._loops[loop]
+            monitor.stop()
+
+
+_lock = threading.Lock()
+_here: Shared | None = None
+
+
+def acquire(owner: object, settings: InstrumentSettings, *, host: bool, children: bool) -> Shared:
+    """The monitors of this process, started if ``owner`` is the first; its settings hold then."""
+    global _here
+    with _lock:
+        shared = _here
+        if shared is None:
+            shared = _here = Shared(settings, host=host, children=children)
+            shared.start()
+        shared.owners.append(owner)
+        return shared
+
+
+def release(owner: object) -> None:
+    """``owner`` needs them no more; with the last they end."""
+    global _here
+    with _lock:
+        shared = _here
+        if shared is None or owner not in shared.owners:
+            return
+        shared.owners.remove(owner)
+        if not shared.owners:
+            _here = None
+            shared.stop()
+
+
+def _forked() -> None:
+    global _here, _lock
+    _here = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,138 @@
+"""What is seen of an executor's threads: the instruments of the process, and what is asked of them.
+
+Threads announce themselves; what a thread is at stands in its ``Place``. The instruments are imported and started once
+the executor is ready, on a thread of their own, for that takes a part of the time in which a child comes up.
+
+Answers to requests are made on a thread of their own too: neither the one that reads the link nor one that runs tasks
+waits for them.
+
+Contents: Observing, METHODS.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gnomon.profiler import labels
+from gnomon.profiler.plain import current_frames
+from gnomon.runtime.messages import ErrorRecord, Failure, Message, Request, Response
+from gnomon.runtime.worker.executor.context import Place
+
+if TYPE_CHECKING:
+    from gnomon.runtime.instruments.carried import Instruments
+
+__all__ = ["METHODS", "Observing"]
+
+#: Requests that are answered here.
+METHODS = frozenset({"report", "profile", "call_stack"})
+
+#: Files whose frames lie around the user's code in every stack.
+_OURS = os.path.dirname(os.path.abspath(__file__))
+
+
+class Observing:
+    """Of one executor. ``settings``: the fields of ``config.InstrumentSettings``; without any nothing is observed."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._places: dict[int, Place] = {}
+        self._lock = threading.Lock()
+        self._instruments: Instruments | None = None
+        self._closed = False
+
+    # Threads
+
+    def enter(self, place: Place) -> None:
+        """The calling thread is ``place`` and will run tasks."""
+        place.label = labels.cell()
+        ident = threading.get_ident()
+        with self._lock:
+            self._places[ident] = place
+            if self._instruments is not None:
+                self._instruments.watch_thread(ident, threading.current_thread().name)
+
+    def leave(self) -> None:
+        """The calling thread runs no more tasks."""
+        ident = threading.get_ident()
+        with self._lock:
+            self._places.pop(ident, None)
+            if self._instruments is not None:
+                self._instruments.forget_thread(ident)
+
+    # Life
+
+    def start(self) -> None:
+        """Begin to observe, soon."""
+        if self._settings.get("enabled"):
+            threading.Thread(target=self._start, name="gnomon-instruments", daemon=True).start()
+
+    def _start(self) -> None:
+        from gnomon.runtime.config import InstrumentSettings  # see the module's head
+        from gnomon.runtime.instruments.carried import Instruments
+
+        instruments = Instruments("executor", InstrumentSettings(**self._settings), children=True)
+        with self._lock:
+            if self._closed:
+                return
+            instruments.start()
+            self._instruments = instruments
+            names = {thread.ident: thread.name for thread in threading.enumerate()}
+            for ident in self._places:
+                instruments.watch_thread(ident, names.get(ident, "task"))
+
+    def close(self) -> None:
+        """Observe no more. Idempotent."""
+        with self._lock:
+            self._closed = True
+            if self._instruments is not None:
+                self._instruments.stop()
+
+    # Questions
+
+    def answer(self, request: Request, send: Callable[[Message], None]) -> None:
+        """Have a request of ``METHODS`` answered by ``send``, from another thread."""
+
+        def work() -> None:
+            try:
+                reply: Message = Response(request.request_id, getattr(self, request.method)(**request.arguments))
+            except (TypeError, ValueError) as exc:
+                reply = Failure(request.request_id, ErrorRecord(type(exc).__name__, str(exc)))
+            send(reply)
+
+        if request.method == "report":
+            work()  # a few dozen microseconds; a thread would cost as much
+        else:
+            threading.Thread(target=work, name=f"gnomon-{request.method}", daemon=True).start()
+
+    def report(self) -> dict[str, Any]:
+        """Measurements since the last time; see ``instruments.carried``."""
+        with self._lock:
+            return {} if self._instruments is None else self._instruments.report()
+
+    def profile(self, start: float | None = None, stop: float | None = None, key: str = "") -> Any:
+        """The plain form of the tasks' session, of those whose prefix begins with ``key``; None if nobody samples."""
+        if self._instruments is None:
+            return None
+        session = self._instruments.session(start, stop, tasks=True, prefix=key)
+        return None if session is None else session.to_plain()
+
+    def call_stack(self, task_ids: tuple[int, ...] | None = None) -> tuple[tuple[Any, tuple[str, ...]], ...]:
+        """Pairs of key and stack, outermost frame first, of the runs under way (of these tasks, if given)."""
+        frames = current_frames()
+        found = []
+        for ident, place in tuple(self._places.items()):
+            row, frame = place.row, frames.get(ident)
+            if row is None or frame is None or (task_ids is not None and row[0] not in task_ids):
+                continue
+            stack: list[str] = []
+            while frame is not None:
+                code = frame.f_code
+                if os.path.dirname(code.co_filename) == _OURS:
+                    break
+                stack.append(f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_qualname}')
+                frame = frame.f_back
+            found.append((row[2], tuple(reversed(stack))))
+        return tuple(found)
