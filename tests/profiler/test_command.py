@@ -259,7 +259,7 @@ def test_the_file_name_chooses_the_format(profiled, folder, name, start):
 
 
 def test_the_format_can_be_given_and_go_to_standard_output(profiled, folder):
-    result = profiled("--format=collapsed", "-o-", "script.py", code="print('own')\n" + WORK + "work(0.3)")
+    result = profiled("--format=collapsed", "-o-", "script.py", code="print('own')\n" + WORK + "work(0.5)")
     own, *stacks = result.stdout.splitlines()
     assert own == "own"
     assert any(";work (script.py:" in line or "script.py" in line for line in stacks)
@@ -283,7 +283,8 @@ def test_a_saved_session_is_shown_and_converted(profiled):
         (["-o", "no/such/folder/x.html", "script.py"], "there is no folder"),
         (["-f", "session", "script.py"], "needs a file"),
         (["-f", "gif", "script.py"], "invalid choice"),
-        (["-i", "0", "script.py"], "between 0.0001 and 60"),
+        (["-i", "0", "script.py"], "an interval of 0.0 s is not between"),
+        (["--budget=2", "script.py"], "a budget of 2.0 of the CPU is not between"),
         (["--share", "2", "script.py"], "between 0 and 1"),
         (["--load", "a.profile", "script.py"], "runs no program"),
         (["-i"], "expected one argument"),

@@ -54,6 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(session, options)
         return
     try:
+        sampler = Sampler(
+            interval=options.interval,
+            budget=options.budget,
+            bucket=0.25,
+            depth=512,
+            every_thread=not options.main_thread,
+            process=os.path.basename(options.module or theirs[0]),
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    try:
         program = load_module(options.module, theirs) if options.module else load_script(theirs[0], theirs[1:])
     except ProgramError as error:
         sys.stderr.write(f"{error}\n")
@@ -61,18 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SyntaxError:
         shorten_tracebacks(None)
         raise
-    _profile(program, options)
+    _profile(program, sampler, options)
 
 
-def _profile(program: Program, options: argparse.Namespace) -> None:
-    sampler = Sampler(
-        interval=options.interval,
-        budget=options.budget,
-        bucket=0.25,
-        depth=512,
-        every_thread=not options.main_thread,
-        process=os.path.basename(program.argv[0]),
-    )
+def _profile(program: Program, sampler: Sampler, options: argparse.Namespace) -> None:
     owner = os.getpid()
 
     def finish() -> None:
@@ -114,9 +117,15 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-m", dest="module", metavar="MODULE", help="run a module; what follows are its arguments")
     add("-o", "--output", metavar="FILE", help="write the result there; - is standard output")
-    add("-f", "--format", choices=list(export.FORMATS), help="format, if the file's name doesn't tell")
-    add("-i", "--interval", type=_interval, default=0.0101, metavar="SECONDS", help="between samples (default: 0.0101)")
-    add("--budget", type=_share, default=0.05, metavar="SHARE", help="of one CPU for sampling at most (default: 0.05)")
+    add(
+        "-f",
+        "--format",
+        choices=list(export.FORMATS),
+        metavar="FORMAT",
+        help="one of those below, if the file's name doesn't tell",
+    )
+    add("-i", "--interval", type=float, default=0.0101, metavar="SECONDS", help="between samples (default: 0.0101)")
+    add("--budget", type=float, default=0.05, metavar="SHARE", help="of one CPU for sampling at most (default: 0.05)")
     add("--main-thread", action="store_true", help="sample the main thread only")
     add("--busy", action="store_true", help="leave out samples of threads that wait")
     add("--all", action="store_true", help="text: show the insides of libraries, too")
@@ -124,13 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--open", action="store_true", help="open the file in the browser")
     add("--load", metavar="FILE", help="show a saved session (.profile) instead of running a program")
     return parser
-
-
-def _interval(text: str) -> float:
-    value = float(text)
-    if not 1e-4 <= value <= 60:
-        raise argparse.ArgumentTypeError("must lie between 0.0001 and 60 seconds")
-    return value
 
 
 def _share(text: str) -> float:

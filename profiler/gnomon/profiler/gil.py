@@ -247,10 +247,11 @@ class GilMonitor:
                 clock = self._clocks.get(ident)
                 cpu = os_thread.cpu_clock(clock.native_id) if clock else None
                 used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
-        if not used:
-            return None
-        ident = max(used, key=used.__getitem__)
-        return Holder(self._name(ident), ident, stacks[ident])
+        if used:
+            ident = max(used, key=used.__getitem__)
+            return Holder(self._name(ident), ident, stacks[ident])
+        gone = [ident for ident in self._positions if ident not in frames and ident in self._clocks]
+        return Holder(self._clocks[gone[0]].name, gone[0], ()) if gone else None
 
     def _name(self, ident: int) -> str:
         clock = self._clocks.get(ident)

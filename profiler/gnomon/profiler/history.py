@@ -125,17 +125,21 @@ class History:
         self._open = _Ticks(now)
         self._ticks.append(self._open)
 
-    def add(self, now: float, late: float, keys: array[int]) -> None:
-        """A tick and its samples go to the open bucket."""
+    def add(self, now: float, late: float, keys: array[int], count: int) -> None:
+        """A tick and its samples, the first ``count`` of ``keys``, go to the open bucket.
+
+        Makes no object that the collector tracks, so that the sampler's thread starts no collection here.
+        """
         bucket = self._open
         if bucket is None:
             raise ValueError("no bucket is open")
         bucket.times.append(now)
         bucket.lates.append(late)
-        bucket.keys.extend(keys)
+        for at in range(count):
+            bucket.keys.append(keys[at])
         bucket.ends.append(len(bucket.keys))
         bucket.stop = now
-        self._samples += len(keys)
+        self._samples += count
 
     def close(self, now: float, *, missed: int, cpu: float, regions: RegionTotals) -> None:
         """End the open bucket, and keep within bounds. A bucket in which nothing happened is not kept."""

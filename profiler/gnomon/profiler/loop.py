@@ -11,6 +11,7 @@ What may go unseen: on a loop that polls in C, stalls shorter than the threshold
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import threading
 from collections import deque
@@ -30,6 +31,8 @@ from gnomon.profiler.stalls import Point, Stall, StallLog, Suspicion, judge, rea
 from gnomon.profiler.ticker import tick_source
 
 __all__ = ["LoopMonitor", "ThreadSampler"]
+
+logger = logging.getLogger(__name__)
 
 #: CPU seconds of the clock around one turn, and of one tick in which nothing is wrong; too cheap to measure.
 _TURN_COST = 5e-7
@@ -418,8 +421,12 @@ class LoopMonitor:
         self.stall_count += 1
         self.stall_seconds += stall.duration
         self._log.write(stall)
-        for callback in self.on_stall:
-            callback(stall)
+        for callback in tuple(self.on_stall):
+            try:
+                callback(stall)
+            except Exception:
+                self.on_stall.remove(callback)
+                logger.exception("a callback for stalls failed and is removed")
 
     def _evidence_of(self, finished: _Finished) -> Suspicion | None:
         """The samples of a stall: by the time its end is known the loop may be under the next suspicion already."""

@@ -23,6 +23,10 @@ __all__ = ["PollTimer", "SampledWork", "is_polling"]
 #: Turns shorter than this (seconds) are counted, but not in the histogram.
 _NOTABLE = 1e-3
 
+#: Share of a stretch below which a thread hardly ran, and looks in a row that aren't chance any more.
+_HARDLY = 0.2
+_IN_A_ROW = 4
+
 
 class PollTimer:
     """Times the turns of one asyncio loop. A turn is all that happens between two polls.
@@ -96,7 +100,8 @@ class SampledWork:
 
     Between two looks that both see it polling, the time that its thread ran or wanted to run is its work: exact even
     for turns far shorter than a tick. A stretch of looks that see it working is work from half-way to half-way if it
-    ran for less than half of that (a blocking call), else what it ran and all between the looks.
+    hardly ran in that (a blocking call), else what it ran; and if there are several such looks in a row, all between
+    them, whatever held it up.
     """
 
     def __init__(self) -> None:
@@ -108,6 +113,7 @@ class SampledWork:
         self._edges_ran = 0.0
         self._inside = 0.0
         self._inside_ran = 0.0
+        self._looks = 0
 
     def observe(self, woke: float, ran: float, polling: bool) -> None:
         """One look: the time, the seconds that the thread ran or wanted to run so far, and whether it was polling.
@@ -126,14 +132,18 @@ class SampledWork:
         if self._polling and polling:
             self._worked += ran
         elif self._polling:
-            self._edges, self._edges_ran, self._inside, self._inside_ran = seconds, ran, 0.0, 0.0
+            self._edges, self._edges_ran, self._inside, self._inside_ran, self._looks = seconds, ran, 0.0, 0.0, 1
         elif not polling:
             self._inside += seconds
             self._inside_ran += ran
+            self._looks += 1
         else:
             edges, edges_ran = self._edges + seconds, self._edges_ran + ran
-            ran_most = 2 * (edges_ran + self._inside_ran) >= self._inside + edges / 2
-            self._worked += self._inside + (edges_ran if ran_most else edges / 2)
+            inside = self._inside
+            if edges_ran + self._inside_ran < (inside + edges / 2) * _HARDLY:
+                self._worked += inside + edges / 2
+            else:
+                self._worked += edges_ran + (inside if self._looks >= _IN_A_ROW else self._inside_ran)
 
 
 def is_polling(frame: FrameType, driver: tuple[CodeType, int] | None) -> bool:

@@ -7,6 +7,8 @@ its budget. The default rate is an odd one, so that it doesn't march in step wit
 Compiled, a look is one call that never lets go of the GIL: what it shows is one moment of all threads, no thread's
 locals can end up in the sampler's hands, and the collector stays out of it. Interpreted, threads may run on between two
 bytecodes of a look; a stack may then mix two moments, and objects whose last reference goes just then are freed here.
+A tick makes no other objects that the collector tracks, so that collections, and the finalizers of the program's
+objects in them, run on the threads that they would run on without a sampler (but for a few once in a bucket).
 
 A forked child does not sample: it has no such thread, and starts with an empty history.
 """
@@ -107,6 +109,7 @@ class Sampler:
         self._ledger = Ledger(self._roster.number_of)
         self._history = History()
         self._keys: array[int] = array("q", bytes(8 * 64))
+        self._strangers: list[int] | None = [] if self.every_thread else None
         self._cpu = 0.0
         self._closed = (0.0, 0)  # CPU and missed ticks up to the last bucket's end
         self._samples = 0
@@ -246,15 +249,15 @@ class Sampler:
         if opened is not None and at - opened >= self.bucket:
             self._close_bucket(at)
             self._history.open(at)
-        strangers: list[int] | None = [] if self.every_thread else None
-        watched = self._roster.watched
+        strangers, watched = self._strangers, self._roster.watched
         count = self._look(watched, 0, strangers, own)
         if count < len(watched):
             self._roster.drop_absent()
         if strangers:
             count = self._look(self._roster.meet(strangers), count, None, own)
+            strangers.clear()
         self._samples += count
-        self._history.add(at, self._cadence.late, self._keys[:count])
+        self._history.add(at, self._cadence.late, self._keys, count)
 
     def _look(self, watched: tuple[Watched, ...], first: int, strangers: list[int] | None, own: int) -> int:
         """Put the samples of some threads behind the first ones; return how many there are then."""

@@ -87,7 +87,7 @@ class Watch:
         if self.gil is not None:
             self.gil.start()
         if self.system is not None:
-            self.system.start()
+            self.system.start(1.0)
 
     def __enter__(self) -> Watch:
         """Nothing more: it has begun already."""

@@ -14,31 +14,45 @@ Contents: PARTS, Parts, PrefixAccount, WorkerAccount, Account, account, apportio
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import floor
 
-from gnomon.reports.recording import Recording, Totals, Worker
+from gnomon.reports.recording import Recording, Runs, Totals, Worker
+from gnomon.reports.waiting import NAMES, Waiting, waiting
 
 __all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "WorkerAccount", "account", "apportion", "percentages"]
 
 #: The parts of a thread's time, in the order in which they are shown.
-PARTS = ("compute", "decode", "encode", "transfer", "between", "idle", "unaccounted")
+PARTS = (
+    "compute", "offcpu", "decode", "encode", "transfer", "handover", "scheduler", "between", "idle", "unaccounted",
+)  # fmt: skip
+
+#: The parts that are tasks, and those that are gaps, in the order in which runs without details are taken out of them.
+_BUSY = ("compute", "offcpu", "decode", "encode")
+_GAPS = ("idle", "between", "scheduler", "handover", "transfer")
 
 
 @dataclass(slots=True)
 class Parts:
     """Ticks by part.
 
-    ``compute`` is the user's code; ``decode`` and ``encode`` are unpickling arguments and pickling results;
-    ``transfer`` is no task on a thread while its worker fetched data; ``between`` is the other gaps between two tasks;
-    ``idle`` is before a thread's first and after its last task; ``unaccounted`` is what the records don't tell.
+    ``compute`` is the user's code on the processor, and ``offcpu`` the user's code waiting for something (where that
+    was not measured, ``compute`` is both); ``decode`` and ``encode`` are unpickling arguments and pickling results;
+    ``transfer`` is no task on a thread while its worker fetched data; ``handover`` is runs ready on the worker and not
+    yet handed to its threads; ``scheduler`` is tasks that waited at the scheduler or were on their way; ``idle`` is
+    nothing to do. Recordings without demand have ``between``, the other gaps between two tasks, instead of the last
+    three but ``idle``, which then is before a thread's first and after its last task. ``unaccounted`` is what the
+    records don't tell.
     """
 
     compute: int = 0
+    offcpu: int = 0
     decode: int = 0
     encode: int = 0
     transfer: int = 0
+    handover: int = 0
+    scheduler: int = 0
     between: int = 0
     idle: int = 0
     unaccounted: int = 0
@@ -46,7 +60,7 @@ class Parts:
     @property
     def busy(self) -> int:
         """Ticks in tasks."""
-        return self.compute + self.decode + self.encode
+        return self.compute + self.offcpu + self.decode + self.encode
 
     def values(self) -> list[int]:
         """The amounts in the order of ``PARTS``."""
@@ -88,7 +102,10 @@ class WorkerAccount:
 
 @dataclass(slots=True)
 class Account:
-    """The account of a recording. Prefixes by descending time, workers in order of joining; ``alongside`` in ticks."""
+    """The account of a recording. Prefixes by descending time, workers in order of joining; ``alongside`` in ticks.
+
+    ``unmeasured`` names parts that are zero because nobody measured them, or because finer ones take their place.
+    """
 
     capacity: int = 0
     alongside: int = 0
@@ -98,6 +115,7 @@ class Account:
     tasks: int = 0
     erred: int = 0
     nbytes: int = 0
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -107,16 +125,18 @@ class Account:
 
 def account(recording: Recording) -> Account:
     """The account of a recording."""
-    result = Account()
+    demand, cpus = recording.demand.known, recording.runs.cpus
+    unmeasured = [] if any(cpu >= 0 for cpu in cpus) or any(t.measured for t in recording.prefixes) else ["offcpu"]
+    result = Account(unmeasured=(*unmeasured, *(("between",) if demand else ("handover", "scheduler"))))
     names = recording.runs.prefix_names
     by_prefix = {name: PrefixAccount(name) for name in names}
     slots_of: list[PrefixAccount] = [by_prefix[name] for name in names]
     rows_of = _rows_by_worker(recording)
-    inbound = _inbound(recording)
+    steps_of = waiting(recording)
     totals_of = {totals.name: totals for totals in recording.worker_totals}
     lost = Parts()
     for index, worker in enumerate(recording.workers):
-        one = _worker(recording, worker, rows_of[index], inbound[index], slots_of)
+        one = _worker(recording, worker, rows_of[index], steps_of[index], slots_of)
         _add_lost(one, recording, rows_of[index], totals_of.get(worker.worker_id), lost)
         result.workers.append(one)
         result.capacity += one.capacity
@@ -140,36 +160,11 @@ class _Slot:
 
     end: int
     used: bool = False
-
-
-class _Covered:
-    """How much of a span of time some intervals cover."""
-
-    def __init__(self, intervals: list[tuple[int, int]]) -> None:
-        self._edges: list[int] = []  # begin, end, begin, end... disjoint and ascending
-        self._sums: list[int] = [0]  # covered up to each end
-        for begin, end in sorted(intervals):
-            if end <= begin:
-                continue
-            if self._edges and begin <= self._edges[-1]:
-                if end > self._edges[-1]:
-                    self._sums[-1] += end - self._edges[-1]
-                    self._edges[-1] = end
-            else:
-                self._edges += (begin, end)
-                self._sums.append(self._sums[-1] + end - begin)
-
-    def _until(self, time: int) -> int:
-        position = bisect_right(self._edges, time)
-        total = self._sums[position // 2]
-        return total + time - self._edges[position - 1] if position % 2 else total
-
-    def within(self, begin: int, end: int) -> int:
-        return self._until(end) - self._until(begin) if self._edges else 0
+    last: bool = False
 
 
 def _worker(
-    recording: Recording, worker: Worker, rows: Sequence[int], inbound: _Covered, prefixes: Sequence[PrefixAccount]
+    recording: Recording, worker: Worker, rows: Sequence[int], steps: Waiting, prefixes: Sequence[PrefixAccount]
 ) -> WorkerAccount:
     """Lay the runs of one worker into its slots."""
     runs = recording.runs
@@ -195,29 +190,56 @@ def _worker(
         begin = min(max(start, slot.end), high)
         finish = min(max(stop, begin), high)
         one.alongside += max(0, min(begin, stop) - max(start, low))  # what found no free slot
-        _gap(one, slot, begin, inbound)
+        _gap(one, slot, begin, steps, known=recording.demand.known)
         tasks = prefixes[runs.prefixes[row]].parts
-        for name, first, after in (("decode", start, started), ("compute", started, ended), ("encode", ended, stop)):
-            ticks = max(0, min(after, finish) - max(first, begin))
+        shares = _shares(runs, row, begin, finish, (start, started, ended, stop))
+        for name, ticks in zip(_BUSY, shares, strict=True):
             setattr(parts, name, getattr(parts, name) + ticks)
             setattr(tasks, name, getattr(tasks, name) + ticks)
         slot.end, slot.used = max(slot.end, finish), True
-    parts.idle += sum(high - slot.end for slot in slots)
-    one.lead += sum(high - slot.end for slot in slots if not slot.used)
+    for slot in slots:
+        slot.last = True
+        _gap(one, slot, high, steps, known=recording.demand.known)
     return one
 
 
-def _gap(one: WorkerAccount, slot: _Slot, until: int, inbound: _Covered) -> None:
-    """Tell what a slot did from its end to ``until``, where its next task begins."""
+def _shares(
+    runs: Runs, row: int, begin: int, finish: int, times: tuple[int, int, int, int]
+) -> tuple[int, int, int, int]:
+    """What lies between two times of a run's computing, waiting, decoding and encoding."""
+    start, started, ended, stop = times
+    decode = max(0, min(started, finish) - max(start, begin))
+    encode = max(0, min(stop, finish) - max(ended, begin))
+    first, after = max(started, begin) - started, min(ended, finish) - started
+    if after <= first:
+        return 0, 0, decode, encode
+    compute = runs.computes[row]
+    cpu = compute if not len(runs.cpus) or runs.cpus[row] < 0 else min(runs.cpus[row], compute)
+    on = _spread(cpu, compute, after) - _spread(cpu, compute, first)
+    return on, after - first - on, decode, encode
+
+
+def _spread(amount: int, length: int, until: int) -> int:
+    """How much of an amount that is spread evenly over a length lies before ``until`` (as the page's script has it)."""
+    return amount if until >= length else floor(until * (amount / length))
+
+
+def _gap(one: WorkerAccount, slot: _Slot, until: int, steps: Waiting, *, known: bool) -> None:
+    """Tell what a slot did from its end to ``until``, where its next task begins or its worker left.
+
+    Without knowledge of demand the end of a slot's time is idleness, whatever was being fetched.
+    """
     parts = one.parts
-    waited = inbound.within(slot.end, until)
-    parts.transfer += waited
-    rest = until - slot.end - waited
-    if slot.used:
+    rest = until - slot.end
+    if known or not slot.last:
+        for name, ticks in zip(NAMES, steps.within(slot.end, until), strict=True):
+            setattr(parts, name, getattr(parts, name) + ticks)
+            rest -= ticks
+    if slot.used and not known and not slot.last:
         parts.between += rest
     else:
         parts.idle += rest
-        one.lead += rest
+        one.lead += 0 if slot.used else rest
 
 
 def _add_lost(
@@ -226,27 +248,21 @@ def _add_lost(
     """Count the runs of a worker that have no details here, by the worker's complete totals."""
     if totals is None or totals.tasks <= one.tasks:
         return
-    runs, parts = recording.runs, one.parts
-    missing = [
-        max(0, total - sum(column[row] for row in rows))
-        for total, column in (
-            (totals.decode, runs.decodes),
-            (totals.compute, runs.computes),
-            (totals.encode, runs.encodes),
-        )
-    ]
+    parts = one.parts
+    known = _known(recording.runs, rows)
+    missing = [max(0, total - here) for total, here in zip(_of_totals(totals), known, strict=True)]
     wanted = sum(missing)
-    granted = min(wanted, parts.idle + parts.between + parts.transfer)
+    granted = min(wanted, sum(getattr(parts, name) for name in _GAPS))
     one.alongside += wanted - granted
     unknown = max(0, one.lead - granted)
     left = granted
-    for name in ("idle", "between", "transfer"):
+    for name in _GAPS:
         taken = min(left, getattr(parts, name))
         setattr(parts, name, getattr(parts, name) - taken)
         left -= taken
     parts.unaccounted += unknown
     parts.idle -= unknown
-    for name, ticks in zip(("decode", "compute", "encode"), apportion(granted, missing), strict=True):
+    for name, ticks in zip(_BUSY, apportion(granted, missing), strict=True):
         setattr(parts, name, getattr(parts, name) + ticks)
         setattr(lost, name, getattr(lost, name) + ticks)
     one.tasks, one.erred, one.nbytes = totals.tasks, totals.erred, totals.nbytes
@@ -257,15 +273,34 @@ def _add_lost_prefixes(recording: Recording, by_prefix: dict[str, PrefixAccount]
     runs = recording.runs
     for totals in recording.prefixes:
         by_prefix.setdefault(str(totals.name), PrefixAccount(str(totals.name)))
-    for name, column in (("decode", runs.decodes), ("compute", runs.computes), ("encode", runs.encodes)):
-        known = [0] * len(runs.prefix_names)
-        for prefix, ticks in zip(runs.prefixes, column, strict=True):
-            known[prefix] += ticks
-        of_name = dict(zip(runs.prefix_names, known, strict=True))
-        weights = [max(0, getattr(totals, name) - of_name.get(str(totals.name), 0)) for totals in recording.prefixes]
+    rows_of: dict[str, list[int]] = {name: [] for name in runs.prefix_names}
+    for row, prefix in enumerate(runs.prefixes):
+        rows_of[runs.prefix_names[prefix]].append(row)
+    known = [_known(runs, rows_of.get(str(totals.name), ())) for totals in recording.prefixes]
+    for at, name in enumerate(_BUSY):
+        weights = [
+            max(0, _of_totals(totals)[at] - here[at]) for totals, here in zip(recording.prefixes, known, strict=True)
+        ]
         for totals, ticks in zip(recording.prefixes, apportion(getattr(lost, name), weights), strict=True):
             parts = by_prefix[str(totals.name)].parts
             setattr(parts, name, getattr(parts, name) + ticks)
+
+
+def _known(runs: Runs, rows: Sequence[int]) -> tuple[int, int, int, int]:
+    """Sums over runs with details, in the order of ``_BUSY``."""
+    compute = on = 0
+    for row in rows:
+        each = runs.computes[row]
+        compute += each
+        on += each if not len(runs.cpus) or runs.cpus[row] < 0 else min(runs.cpus[row], each)
+    decode, encode = sum(runs.decodes[row] for row in rows), sum(runs.encodes[row] for row in rows)
+    return on, compute - on, decode, encode
+
+
+def _of_totals(totals: Totals) -> tuple[int, int, int, int]:
+    """The same of complete totals; what was not measured counts as on the processor."""
+    off = min(totals.compute, max(0, totals.measured - totals.cpu))
+    return totals.compute - off, off, totals.decode, totals.encode
 
 
 def apportion(amount: int, weights: Sequence[int]) -> list[int]:
@@ -303,16 +338,6 @@ def _rows_by_worker(recording: Recording) -> list[array[int]]:
     for row, worker in enumerate(recording.runs.workers):
         rows[worker].append(row)
     return rows
-
-
-def _inbound(recording: Recording) -> list[_Covered]:
-    """Per worker, when it was fetching."""
-    intervals: list[list[tuple[int, int]]] = [[] for _ in recording.workers]
-    transfers = recording.transfers
-    for to, begin, length in zip(transfers.tos, transfers.begins, transfers.lengths, strict=True):
-        if to >= 0:
-            intervals[to].append((begin, begin + length))
-    return [_Covered(each) for each in intervals]
 
 
 def _length(recording: Recording, row: int) -> int:

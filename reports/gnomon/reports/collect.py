@@ -89,8 +89,8 @@ def _balance(recording: Recording, seen: dict[str, int], demand_before: int) -> 
     for name, rows in kept.items():
         if name in seen:
             recording.ledgers[name] = Ledger(max(0, seen[name]), rows)
-    if recording.demand.known and recording.ledgers["demand"].missed:
-        recording.demand.known = False
+    # Tasks can't run without some demand: where none was told of, nobody watched it.
+    recording.demand.known = len(recording.demand) > 0 and not recording.ledgers["demand"].missed
 
 
 def _between(first: dict[str, Any], last: dict[str, Any]) -> Recording:
@@ -159,10 +159,8 @@ def _add_processor_time(recording: Recording, first: dict[str, Any], last: dict[
         after = {row[0]: row[1:] for row in last.get(kind, ())}
         totals: list[Totals] = getattr(recording, name)
         for at, each in enumerate(totals):
-            cpu, measured = (
-                max(0, ticks(new - was))
-                for new, was in zip(after.get(each.name, (0.0, 0.0)), before.get(each.name, (0.0, 0.0)), strict=True)
-            )
+            pairs = zip(after.get(each.name, (0.0, 0.0)), before.get(each.name, (0.0, 0.0)), strict=True)
+            cpu, measured = (max(0, ticks(new - was)) for new, was in pairs)
             totals[at] = each._replace(cpu=cpu, measured=measured)
 
 

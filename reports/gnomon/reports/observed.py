@@ -76,7 +76,6 @@ def add_stalls(recording: Recording, page: Mapping[str, Any], rows: int, ids: Ma
 def begin_demand(recording: Recording, first: Iterable[Sequence[int]], ids: Mapping[int, int]) -> None:
     """Note the demand that there was at the first mark."""
     demand = recording.demand
-    demand.known = True
     for worker_id, kind in first:
         demand.times.append(0)
         demand.workers.append(_row(worker_id, ids))

@@ -157,10 +157,14 @@ class InstrumentSettings:
 
     enabled: bool = _setting(True, "carry instruments at all")
     sampler: bool = _setting(True, "sample the stacks of tasks and loops")
-    sampling_interval: float = _setting(0.0101, "time between two samples, where the budget allows", unit="s", low=0.001)
+    sampling_interval: float = _setting(
+        0.0101, "time between two samples, where the budget allows", unit="s", low=0.001
+    )
     sampling_budget: float = _setting(0.01, "share of one processor that sampling may use", low=0.0001, high=1)
     loop: bool = _setting(True, "measure the lag of event loops, and record their stalls")
-    stall_threshold: float = _setting(0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01)
+    stall_threshold: float = _setting(
+        0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01
+    )
     gc: bool = _setting(True, "measure garbage collections")
     gil: bool = _setting(True, "measure the contention for the interpreter's lock")
     system: bool = _setting(True, "measure processor, memory, descriptors, network and disk")

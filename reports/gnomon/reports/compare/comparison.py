@@ -117,8 +117,7 @@ def compare(
     judged = {kind: judge(_levels(sides[0], kind), _levels(sides[1], kind), confidence=share) for kind in KINDS}
     names = list(dict.fromkeys(name for side in sides for each in side.samples for name in each.prefixes))
     changes = [_change(name, sides, judged, least, absolute) for name in names]
-    changes.sort(key=lambda change: (change.verdict != "slower", -change.lost if change.verdict == "slower" else 0.0,
-                                     -_time(change), change.name))  # fmt: skip
+    changes.sort(key=_rank)
     common = judged[KINDS[0]].common
     walls = [side.amounts(lambda each: each.duration) for side in sides]
     return Comparison(
@@ -139,6 +138,12 @@ def _levels(side: Side, kind: str) -> list[dict[str, Level]]:
         {name: prefix.levels[kind] for name, prefix in each.prefixes.items() if kind in prefix.levels}
         for each in side.samples
     ]
+
+
+def _rank(change: PrefixChange) -> tuple[bool, bool, float, float, str]:
+    """Slower ones first, those that all their tasks show before those whose mean does, most time lost first."""
+    slower = change.verdict == "slower"
+    return not slower, change.kind == "mean" and slower, -change.lost if slower else 0.0, -_time(change), change.name
 
 
 def _time(change: PrefixChange) -> float:

@@ -217,7 +217,10 @@ def _estimates(
         prior = _PRIOR if inside is not None else 0
         if freedom + prior < 3:
             continue  # neither the runs nor the recordings are enough to tell noise
-        per_recording = (prior * max(inside or 0.0, spoilt * typical) + freedom * spoilt * spread) / (prior + freedom)
+        if inside is None:  # a few recordings' own variance may be small by chance
+            per_recording = spoilt * max(spread, typical)
+        else:
+            per_recording = (prior * max(inside, spoilt * typical) + freedom * spoilt * spread) / (prior + freedom)
         counts = [sum(1 for values in side if name in values) for side in sides]
         error = math.sqrt(per_recording * sum(1 / count for count in counts))
         change = _change(sides, name) - center

@@ -19,6 +19,7 @@ __all__ = [
     "Table",
     "account_table",
     "pair_table",
+    "part_words",
     "prefix_share_table",
     "prefix_table",
     "slowest_table",
@@ -28,14 +29,30 @@ __all__ = [
 
 #: What each part of a thread's time is called, and means.
 PART_WORDS = {
-    "compute": ("Computing", "your code, inside tasks"),
+    "compute": ("Computing", "your code in tasks, on the processor"),
+    "offcpu": ("Waiting in tasks", "your code in tasks, off the processor: input and output, locks, sleep, the GIL"),
     "decode": ("Decoding", "unpickling functions and arguments, on the task's thread"),
     "encode": ("Encoding", "pickling results, on the task's thread"),
     "transfer": ("Waiting for data", "no task on the thread while its worker fetched dependencies"),
+    "handover": ("Handing over", "no task on the thread while its worker had one ready to start"),
+    "scheduler": ("Waiting for scheduler", "no task on the thread while tasks waited there, or were on their way"),
     "between": ("Between tasks", "other gaps between two tasks: nothing ready, or the next one on its way"),
-    "idle": ("Idle", "before a thread's first task and after its last"),
+    "idle": ("Idle", "nothing to do: no task that could run had been asked for"),
     "unaccounted": ("Unaccounted", "the records do not tell"),
 }
+
+#: What some parts mean where finer ones were not measured.
+_COARSER = {
+    "compute": ("offcpu", "your code, inside tasks, whether on the processor or waiting"),
+    "idle": ("scheduler", "before a thread's first task and after its last"),
+}
+
+
+def part_words(name: str, account: Account) -> tuple[str, str]:
+    """What a part is called, and what it means in this account."""
+    finer, meaning = _COARSER.get(name, ("", ""))
+    return (PART_WORDS[name][0], meaning) if finer in account.unmeasured else PART_WORDS[name]
+
 
 #: Rows of the tables on the summary; the rest is one row.
 _TOP = 10
@@ -122,15 +139,19 @@ def account_table(account: Account) -> Table:
     """Capacity by activity."""
     values = account.parts.values()
     in_unit, shares = scale(account.capacity), percentages(values)
-    rows = [
-        [
-            Cell(PART_WORDS[name][0], None, bars=((name, 100.0),)),
-            Cell(in_unit.text(quanta), ticks),
-            _share(percent),
-            Cell(PART_WORDS[name][1]),
-        ]
-        for name, ticks, quanta, percent in zip(PARTS, values, in_unit.quanta(values), shares, strict=True)
-    ]
+    rows = []
+    for name, ticks, quanta, percent in zip(PARTS, values, in_unit.quanta(values), shares, strict=True):
+        word, meaning = part_words(name, account)
+        known = name not in account.unmeasured
+        if known or name != "between":
+            rows.append(
+                [
+                    Cell(word, None, bars=((name, 100.0),)),
+                    Cell(in_unit.text(quanta), ticks) if known else Cell("-", 0, "not measured in this recording"),
+                    _share(percent) if known else Cell("-", 0, "not measured in this recording"),
+                    Cell(meaning if known else f"not measured; would be: {meaning}"),
+                ]
+            )
     total = in_unit.text(sum(in_unit.quanta(values)))
     last = [
         Cell("Capacity"),

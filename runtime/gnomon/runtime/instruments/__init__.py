@@ -1,1 +1,9 @@
-"""What every process of the engine carries to observe itself: sampler, monitors of loop, collector and system, demand."""
+"""What every process of the engine carries to observe itself.
+
+Contents:
+    carried    what one scheduler, agent or executor starts, stops and sums up
+    shared     the monitors of a process, however many carry them
+    series     columns of the measurements
+    demand     what idle threads wait for
+    offloop    work that would hold up a loop
+"""

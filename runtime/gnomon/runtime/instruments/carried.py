@@ -5,9 +5,12 @@ Contents: Instruments, Report, merge.
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from math import nan
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgpack
 
 from gnomon.profiler.histogram import Histogram
 from gnomon.runtime.clock import now
@@ -50,9 +53,7 @@ class Instruments:
         """Begin; on the loop that is to be watched, if one is given."""
         if not self._settings.enabled or self._shared is not None:
             return
-        self._shared = shared.acquire(
-            self, self._settings, host=self.process != "executor", children=self._children
-        )
+        self._shared = shared.acquire(self, self._settings, host=self.process != "executor", children=self._children)
         self._time = now()
         if loop is not None:
             self._loop = loop
@@ -100,9 +101,7 @@ class Instruments:
             report["stalls"] = {self.process: stalls}
         return report
 
-    def session(
-        self, start: float | None, stop: float | None, *, tasks: bool, prefix: str = ""
-    ) -> Session | None:
+    def session(self, start: float | None, stop: float | None, *, tasks: bool, prefix: str = "") -> Session | None:
         """The samples of tasks (whose prefix begins so), or else of all other threads, between two times.
 
         None if nobody samples.
@@ -116,6 +115,11 @@ class Instruments:
         if tasks:
             return keep_labels(session, [label for label in session.labels if label and label.startswith(prefix)])
         return keep_labels(session, [""])
+
+    def profile(self, start: float | None = None, stop: float | None = None, *, tasks: bool, prefix: str = "") -> bytes:
+        """The packed plain form of ``session``; empty if nobody samples. Slow: not for a loop."""
+        session = self.session(start, stop, tasks=tasks, prefix=prefix)
+        return b"" if session is None else zlib.compress(msgpack.packb(session.to_plain()), 1)
 
     def _add_system(self, monitors: shared.Shared, row: array[float]) -> None:
         if monitors.system is None:

@@ -7,10 +7,12 @@ Contents: Observations, RINGS.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from gnomon.runtime.instruments.demand import NAMES
 from gnomon.runtime.instruments.series import AGENT, COLUMNS, EXECUTOR, SCHEDULER
 from gnomon.runtime.messages import DemandChanged, RegionsTimed
 from gnomon.runtime.scheduler.ring import Column, Ring, table
@@ -32,6 +34,7 @@ _TEXT = 500
 
 #: Names of regions, and frames of a stack, that a peer may bring.
 _NAME = 200
+_MOST = 1 << 50
 _FRAMES = 100
 
 _PROCESSES = {"scheduler": SCHEDULER, "agent": AGENT, "executor": EXECUTOR}
@@ -55,24 +58,31 @@ class Observations:
 
         ``worker_id`` is 0 for the scheduler; ``offset`` is added to all times. Raises ValueError for what is no report.
         """
+        if not isinstance(report, Mapping):
+            raise ValueError(f"a {type(report).__name__} is no report")
         for process, (time, values) in report.get("series", {}).items():
-            if len(values) != _WIDTH:
-                raise ValueError(f"a row of measurements has {len(values)} values, not {_WIDTH}")
-            self._series.extend(([time + offset], [worker_id], [_PROCESSES[process]], values), 1)
+            row = array("d", values)
+            if len(row) != _WIDTH:
+                raise ValueError(f"a row of measurements has {len(row)} values, not {_WIDTH}")
+            self._series.extend(([float(time) + offset], [worker_id], [_PROCESSES[process]], row), 1)
         for process, stalls in report.get("stalls", {}).items():
             for stall in stalls:
                 row = {name: str(stall[name])[:_TEXT] for name in _STALL_TEXTS}
                 row["line"] = int(stall["line"])
                 row["stack"] = [[str(part)[:_TEXT] for part in frame] for frame in stall["stack"][-_FRAMES:]]
-                times = [stall["start"] + offset], [worker_id], [_PROCESSES[process]], [float(stall["duration"])]
-                self._stalls.extend((*times, [row]), 1)
+                start, duration = float(stall["start"]) + offset, float(stall["duration"])
+                self._stalls.extend(([start], [worker_id], [_PROCESSES[process]], [duration], [row]), 1)
 
     def append_demand(self, worker_id: int, changes: DemandChanged, offset: float = 0.0) -> None:
         """Record that what idle threads wait for has changed; ``worker_id`` is 0 for the whole cluster."""
-        times = [time + offset for time in changes.times] if offset else changes.times
-        values = [1 if value else 0 for value in changes.values]
+        # Arrays at once: a row that is none must not leave a part of itself in the ring.
+        times = array("d", [time + offset for time in changes.times])
+        kinds = array("b", [kind for kind in changes.kinds if kind in NAMES])
+        values = array("b", [1 if value else 0 for value in changes.values])
         rows = len(times)
-        self._demand.extend((times, [worker_id] * rows, changes.kinds, values), rows)
+        if len(kinds) != rows:
+            raise ValueError("an unknown kind of demand")
+        self._demand.extend((times, [worker_id] * rows, kinds, values), rows)
         for kind, value in zip(changes.kinds, changes.values, strict=True):
             if value:
                 self._state[worker_id, kind] = True
@@ -82,21 +92,20 @@ class Observations:
     def append_regions(self, worker_id: int, message: RegionsTimed, offset: float = 0.0) -> None:
         """Record what tasks spent in the user's regions."""
         rows = len(message.names)
-        names = [
-            (prefix[:_NAME], name[:_NAME]) for prefix, name in zip(message.prefixes, message.names, strict=True)
-        ]
+        names = [(prefix[:_NAME], name[:_NAME]) for prefix, name in zip(message.prefixes, message.names, strict=True)]
         pairs = [
             value if isfinite(value) else 0.0
             for pair in zip(message.seconds, message.own_seconds, strict=True)
             for value in pair
         ]
-        time = message.time + offset
-        self._regions.extend(([time] * rows, [worker_id] * rows, names, message.counts, pairs), rows)
+        times = array("d", [message.time + offset]) * rows
+        counts = array("q", [min(count, _MOST) for count in message.counts])
+        self._regions.extend((times, [worker_id] * rows, names, counts, array("d", pairs)), rows)
         for row, name in enumerate(names):
             if name not in self._totals and len(self._totals) >= self._groups:
                 name = ("(other prefixes)", "(other regions)")
             total = self._totals.setdefault(name, [0, 0.0, 0.0])
-            total[0] += message.counts[row]
+            total[0] += counts[row]
             total[1] += pairs[2 * row]
             total[2] += pairs[2 * row + 1]
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.runtime import clock
 from gnomon.runtime.core import queries, reactor
 from gnomon.runtime.errors import WorkerLostError
+from gnomon.runtime.instruments.offloop import off_loop
 from gnomon.runtime.messages import CloseWorker, ErrorRecord, Failure, Request, Response
 from gnomon.runtime.scheduler.streams import ClientStream, WorkerStream
 
@@ -45,11 +46,14 @@ class Requests:
             "versions": self.versions,
             "telemetry_mark": self.telemetry_mark,
             "telemetry": self.telemetry,
+            "task_profile": self.task_profile,
         }
         self._with_client: dict[str, Callable[..., Any]] = {"locate": self.locate, "missing": self.missing}
         self._later: dict[str, Callable[..., Awaitable[Any]]] = {
             "run": self.run,
             "retire_workers": self.retire_workers,
+            "profile": self.profile,
+            "call_stack": self.call_stack,
         }
 
     def answer(self, client: ClientStream, request: Request) -> None:
@@ -130,6 +134,10 @@ class Requests:
         """A page of records since a number."""
         return self._scheduler.telemetry.since(since, limit)
 
+    def task_profile(self, key: Any) -> bytes | None:
+        """The deep profile of a key's last run, opaque bytes; None if there is none."""
+        return self._scheduler.watching.profile_of(key)
+
     def locate(self, client: ClientStream, future_ids: Iterable[int]) -> Any:
         """Rows (future id, task id, attempt, addresses, small value or None)."""
         return tuple(queries.locate(self._model, client.id, future_ids))
@@ -157,6 +165,62 @@ class Requests:
             elif isinstance(answer, BaseException):
                 result[worker.address] = ("error", _record(answer))
         return result
+
+    async def profile(
+        self,
+        process: str = "executor",
+        prefix: str = "",
+        start: float | None = None,
+        stop: float | None = None,
+        workers: Iterable[str] | None = None,
+    ) -> dict[str, bytes]:
+        """Packed sessions by address (see ``instruments.carried``), of the samples between two times.
+
+        ``process``: "executor" for the tasks, those whose prefix begins so; "agent" for the workers' own loops;
+        "scheduler" for this process, under its own address. Workers that nobody samples are left out.
+        """
+        if process not in ("executor", "agent", "scheduler"):
+            raise ValueError(f"process must be 'executor', 'agent' or 'scheduler', not {process!r}")
+        if process == "scheduler":
+            instruments = self._scheduler.watching.instruments
+            own = await off_loop(lambda: instruments.profile(start, stop, tasks=False), "gnomon-profile")
+            return {self._scheduler.address: own} if own else {}
+        streams = self._chosen(workers)
+        calls = []
+        for worker in streams:
+            # The window is in scheduler time.
+            window = {
+                name: time if time is None else time - worker.clock_offset
+                for name, time in (("start", start), ("stop", stop))
+            }
+            extra = {"prefix": prefix} if process == "executor" else {}
+            calls.append(worker.request("profile", {"process": process, **window, **extra}))
+        return {
+            address: packed
+            for address, packed in await self._answers(streams, calls)
+            if isinstance(packed, bytes) and packed
+        }
+
+    async def call_stack(self, keys: Iterable[Any] | None = None) -> dict[str, Any]:
+        """By address, pairs of key and stack of the runs under way, or of those of them that have these keys."""
+        task_ids = None
+        streams = list(self._scheduler.workers.values())
+        if keys is not None:
+            tasks = [task for key in keys if (task := self._model.tasks.get(key)) is not None]
+            task_ids = tuple([task.task_id for task in tasks])
+            busy = {task.processing_on.worker_id for task in tasks if task.processing_on is not None}
+            streams = [worker for worker in streams if worker.id in busy]
+        calls = [worker.request("call_stack", {"task_ids": task_ids}) for worker in streams]
+        return {address: stacks for address, stacks in await self._answers(streams, calls) if stacks}
+
+    async def _answers(self, streams: Sequence[WorkerStream], calls: Sequence[Awaitable[Any]]) -> list[tuple[str, Any]]:
+        """What the workers that could answer did."""
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return [
+            (worker.address, answer.result)
+            for worker, answer in zip(streams, answers, strict=True)
+            if isinstance(answer, Response)
+        ]
 
     async def retire_workers(self, workers: Iterable[str] | None = None) -> tuple[str, ...]:
         """Send workers home in good order; what only they hold is computed again where it is still wanted."""

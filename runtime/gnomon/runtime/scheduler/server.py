@@ -14,12 +14,14 @@ import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from gnomon.profiler.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, Handlers, Listener, Security, listen
 from gnomon.runtime.core import Model, Outbox, Settings, placement, queries, reactor, stealing
 from gnomon.runtime.messages import (
     CancelFutures,
     CloseWorker,
+    DemandChanged,
     ErrorRecord,
     ExecutorLost,
     Failure,
@@ -27,6 +29,7 @@ from gnomon.runtime.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    RegionsTimed,
     RegisterWorker,
     ReleaseFutures,
     ReplicasAdded,
@@ -36,6 +39,7 @@ from gnomon.runtime.messages import (
     RetryFutures,
     ScatterData,
     StealReplies,
+    TaskProfiled,
     TasksErred,
     TasksFinished,
     TasksSeceded,
@@ -47,6 +51,7 @@ from gnomon.runtime.messages import (
 from gnomon.runtime.scheduler.requests import Requests
 from gnomon.runtime.scheduler.streams import ClientStream, WorkerStream
 from gnomon.runtime.scheduler.telemetry import Telemetry
+from gnomon.runtime.scheduler.watching import Watching, slot_of
 
 __all__ = ["Scheduler"]
 
@@ -72,6 +77,13 @@ WORKER_EVENTS: dict[type[Any], Callable[..., None]] = {
     StealReplies: reactor.on_steal_replies,
     ExecutorLost: reactor.on_executor_lost,
 }
+
+#: Regions of the profile: of each event, and of what the end of a loop turn does.
+_SLOTS = {kind: slot_of(event) for kind, event in (CLIENT_EVENTS | WORKER_EVENTS).items()}
+_PLACEMENT = slot_of(placement.run)
+_STEALING = slot_of(stealing.balance)
+_DRAIN = slot("drain")
+_RECORD = slot("record")
 
 
 class Scheduler:
@@ -100,7 +112,10 @@ class Scheduler:
         self.settings = config.get()
         self.model = Model(brain_settings(self.settings))
         self.outbox = Outbox()
-        self.telemetry = Telemetry(length=self.settings.scheduler.telemetry_length)
+        self.telemetry = Telemetry(
+            length=self.settings.scheduler.telemetry_length, observed=self.settings.instruments.series_length
+        )
+        self.watching = Watching(self.settings.instruments, self.model, self.telemetry)
         self.workers: dict[int, WorkerStream] = {}
         self.clients: dict[int, ClientStream] = {}
         self._ids: dict[str, int] = {}
@@ -110,6 +125,7 @@ class Scheduler:
         self._listener: Listener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn_asked = False
+        self._heard: dict[int, WorkerStream] = {}
         self._stealing_timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
@@ -136,6 +152,7 @@ class Scheduler:
             info={"id": self.id},
         )
         self.started = self._busy_at = clock.now()
+        self.watching.start()
         self._watch = self._loop.create_task(self._watch_peers(), name="gnomon scheduler watch")
         logger.info("Scheduler at %s", self.address)
 
@@ -166,6 +183,7 @@ class Scheduler:
             self._listener.close()
         if self._watch is not None:
             self._watch.cancel()
+        self.watching.stop()
         if self._stealing_timer is not None:
             self._stealing_timer.cancel()
         comms = [stream.comm for stream in (*self.workers.values(), *self.clients.values())]
@@ -213,7 +231,11 @@ class Scheduler:
             event = CLIENT_EVENTS.get(kind)
             try:
                 if event is not None:
-                    event(self.model, self.outbox, client.id, message, now)
+                    enter(_SLOTS[kind])
+                    try:
+                        event(self.model, self.outbox, client.id, message, now)
+                    finally:
+                        leave(_SLOTS[kind])
                 elif isinstance(message, Request):
                     self._requests.answer(client, message)
                 elif isinstance(message, ScatterData):
@@ -228,6 +250,7 @@ class Scheduler:
 
     def _on_worker_messages(self, worker: WorkerStream, messages: Sequence[Message]) -> None:
         now = worker.last_seen = clock.now()
+        self._heard[worker.id] = worker
         for message in messages:
             kind = type(message)
             event = WORKER_EVENTS.get(kind)
@@ -235,16 +258,27 @@ class Scheduler:
                 if event is not None and worker.id:
                     if isinstance(message, TasksErred):
                         self._record_errors(worker, message, now)
-                    event(self.model, self.outbox, worker.id, message, now)
+                    enter(_SLOTS[kind])
+                    try:
+                        event(self.model, self.outbox, worker.id, message, now)
+                    finally:
+                        leave(_SLOTS[kind])
                 elif isinstance(message, RegisterWorker) and not worker.id:
                     self._on_register(worker, message, now)
                 elif isinstance(message, Heartbeat) and worker.id:
                     worker.on_heartbeat(message, now)
+                    self.telemetry.append_report(worker.id, message.metrics.pop("report", {}), worker.clock_offset)
                     reactor.on_heartbeat(self.model, worker.id, message, now)
                     worker.send([HeartbeatReply(message.sent, now, self._heartbeat_interval())])
                 elif isinstance(message, TransfersDone) and worker.id:
                     self.telemetry.append_transfers(worker.id, message, self._ids, worker.clock_offset)
                     reactor.on_transfers_done(self.model, worker.id, message, now)
+                elif isinstance(message, DemandChanged) and worker.id:
+                    self.telemetry.append_demand(worker.id, message, worker.clock_offset)
+                elif isinstance(message, RegionsTimed) and worker.id:
+                    self.telemetry.append_regions(worker.id, message, worker.clock_offset)
+                elif isinstance(message, TaskProfiled) and worker.id:
+                    self.watching.keep_profile(message.task_id, message.profile)
                 elif isinstance(message, (Response, Failure)):
                     worker.on_answer(message)
                 else:
@@ -329,19 +363,28 @@ class Scheduler:
         now = clock.now()
         model, outbox = self.model, self.outbox
         if model.placement_wanted:
+            enter(_PLACEMENT)
             placement.run(model, outbox, now)
+            leave(_PLACEMENT)
+        enter(_DRAIN)
+        heard, self._heard = self._heard, {}
         for worker_id, messages in outbox.drain_workers():
             worker = self.workers.get(worker_id)
             if worker is not None:
                 worker.send(messages)
+                heard[worker_id] = worker
         for client_id, messages in outbox.drain_clients():
             client = self.clients.get(client_id)
             if client is not None:
                 client.send(messages)
+        leave(_DRAIN)
         runs = outbox.take_records()
         if runs is not None:
             self._busy_at = now
+            enter(_RECORD)
             self.telemetry.append_runs(runs, self._clock_offsets())
+            leave(_RECORD)
+        self.watching.on_turn_end([stream for stream in heard.values() if stream.id], now)
         if model.stealing_useful and self._stealing_timer is None:
             self._steal_later()
 
@@ -356,7 +399,9 @@ class Scheduler:
 
     def _steal(self) -> None:
         self._stealing_timer = None
+        enter(_STEALING)
         stealing.balance(self.model, self.outbox, clock.now())
+        leave(_STEALING)
         self._ask_turn_end()
 
     # Timers

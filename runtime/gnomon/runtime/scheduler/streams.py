@@ -44,6 +44,7 @@ class WorkerStream(_Stream):
         clock_offset: seconds to add to the worker's times to have scheduler times.
         same_clock: whether it runs on the scheduler's machine, where there is no offset to estimate.
         leaving: whether it was told to leave, so that its end is no failure.
+        assigned: whether it had tasks when the records were last told.
     """
 
     def __init__(self, comm: Comm) -> None:
@@ -55,6 +56,7 @@ class WorkerStream(_Stream):
         self.last_seen = 0.0
         self.clock_offset = 0.0
         self.leaving = False
+        self.assigned = False
         self.metrics: dict[str, Any] = {}
         self.same_clock = False
         self._best_round_trip = float("inf")

@@ -54,7 +54,17 @@ _OTHER = "(other prefixes)"
 _OTHER_SPANS = "(other spans)"
 
 
-_RUNS = (Column("O"), Column("O"), Column("q"), Column("i"), Column("d", 4), Column("q"), Column("b"), Column("d"), Column("O"))
+_RUNS = (
+    Column("O"),
+    Column("O"),
+    Column("q"),
+    Column("i"),
+    Column("d", 4),
+    Column("q"),
+    Column("b"),
+    Column("d"),
+    Column("O"),
+)
 _TRANSFERS = (Column("q"), Column("q"), Column("q"), Column("d"), Column("d"), Column("O"))
 
 
@@ -206,9 +216,7 @@ class Telemetry:
 
     def _add_to_spans(self, columns: RunColumns, computes: Sequence[float], cpus: Sequence[float]) -> None:
         """Totals by span; a run without one counts for none. Decoding and encoding are not told apart there."""
-        for span, ok, size, compute, cpu in zip(
-            columns.spans, columns.ok, columns.nbytes, computes, cpus, strict=True
-        ):
+        for span, ok, size, compute, cpu in zip(columns.spans, columns.ok, columns.nbytes, computes, cpus, strict=True):
             if span:
                 if span not in self._spans and len(self._spans) >= self._groups:
                     span = (_OTHER_SPANS,)

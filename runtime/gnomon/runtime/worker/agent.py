@@ -7,6 +7,7 @@ the end of the loop turn lets the brain dispatch and carries its effects to the 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import platform
@@ -36,10 +37,12 @@ from gnomon.runtime.messages import (
     Payload,
     PutSegments,
     PutValues,
+    RegionsTimed,
     RegisterWorker,
     Request,
     Response,
     StealTasks,
+    TaskProfiled,
     TasksErred,
     TasksFinished,
     TasksReturned,
@@ -55,6 +58,7 @@ from gnomon.runtime.worker.executor.thread import ThreadExecutor
 from gnomon.runtime.worker.fetching import Fetching, run_blocking
 from gnomon.runtime.worker.serving import ValueSource
 from gnomon.runtime.worker.state import Outbox, Settings, WorkerModel, dispatch, events
+from gnomon.runtime.worker.watching import EXECUTOR_METHODS, REPORT, Watching
 
 __all__ = ["Worker"]
 
@@ -152,7 +156,7 @@ class Worker:
         self._last_request = 0
         self._closing: asyncio.Task[None] | None = None
         self._finished = asyncio.Event()
-        self._process: Any = None
+        self._watching = Watching(self)
 
     def _brain_settings(self) -> Settings:
         chosen = self.settings.worker
@@ -196,6 +200,7 @@ class Worker:
         except BaseException:
             await self.close("could not start")
             raise
+        self._watching.start()
         self._send_heartbeat()
         logger.info("Worker %s at %s joined %s", self.name, self.address, self.scheduler_address)
 
@@ -237,6 +242,7 @@ class Worker:
             scheduler=self.scheduler_address,
             security=self.security.to_dict(),
             sys_path=self.sys_path,
+            instruments=dataclasses.asdict(self.settings.instruments),
         )
         if self.nanny:
             return ProcessExecutor(
@@ -286,6 +292,7 @@ class Worker:
         logger.info("Worker %s closes: %s", self.name, reason)
         if self._heartbeat is not None:
             self._heartbeat.cancel()
+        self._watching.stop()
         if self._comm is not None:
             self._comm.close()
             await self._comm.wait_closed()
@@ -334,7 +341,10 @@ class Worker:
 
     def _on_request(self, message: Request) -> None:
         """A question of the scheduler's: user functions go to the executor, the rest is answered here."""
-        if message.method == "run" and self._executor is not None:
+        arguments = message.arguments
+        if message.method == "profile" and arguments.pop("process", "executor") == "agent":
+            self._watching.on_request(message)
+        elif message.method in EXECUTOR_METHODS and self._executor is not None:
             self._last_request += 1
             self._requests[self._last_request] = message.request_id
             self._executor.send([message._replace(request_id=self._last_request)])
@@ -352,7 +362,7 @@ class Worker:
 
     def _send_heartbeat(self) -> None:
         assert self._loop is not None
-        metrics: dict[str, Any] = {"tasks": self.model.counts(), **self._usage()}
+        metrics: dict[str, Any] = {"tasks": self.model.counts(), **self._usage(), "report": self._watching.report()}
         if self._round_trip is not None:
             metrics["round_trip"] = self._round_trip
         self.send_to_scheduler([Heartbeat(clock.now(), metrics)])
@@ -380,9 +390,13 @@ class Worker:
                 source.on_encoded(message, fds.pop(0) if message.layout else None)
             elif isinstance(message, ValueLost):
                 source.on_lost(message)
+            elif isinstance(message, (RegionsTimed, TaskProfiled)):
+                self.send_to_scheduler([message])
             elif isinstance(message, (Response, Failure)):
                 number = self._requests.pop(message.request_id, None)
-                if number is not None:
+                if message.request_id == REPORT:
+                    self._watching.on_report(message)
+                elif number is not None:
                     self.send_to_scheduler([message._replace(request_id=number)])
             elif isinstance(message, ExecutorReady):
                 events.on_executor_ready(self.model, self.outbox, now)
@@ -438,6 +452,7 @@ class Worker:
         if self._fetching is not None:
             for fetch in self.outbox.take_fetches():
                 self._fetching.start(fetch)
+        self._watching.on_turn_end()
 
 
 def _bracket(host: str) -> str:

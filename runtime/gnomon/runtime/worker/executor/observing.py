@@ -112,12 +112,11 @@ class Observing:
         with self._lock:
             return {} if self._instruments is None else self._instruments.report()
 
-    def profile(self, start: float | None = None, stop: float | None = None, key: str = "") -> Any:
-        """The plain form of the tasks' session, of those whose prefix begins with ``key``; None if nobody samples."""
+    def profile(self, start: float | None = None, stop: float | None = None, prefix: str = "") -> bytes:
+        """The packed session of tasks whose prefix begins so; empty if nobody samples."""
         if self._instruments is None:
-            return None
-        session = self._instruments.session(start, stop, tasks=True, prefix=key)
-        return None if session is None else session.to_plain()
+            return b""
+        return self._instruments.profile(start, stop, tasks=True, prefix=prefix)
 
     def call_stack(self, task_ids: tuple[int, ...] | None = None) -> tuple[tuple[Any, tuple[str, ...]], ...]:
         """Pairs of key and stack, outermost frame first, of the runs under way (of these tasks, if given)."""

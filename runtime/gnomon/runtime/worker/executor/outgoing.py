@@ -6,7 +6,7 @@ was thought short turn out long, a guard thread sees to it that nothing waits lo
 sleeps on a lock while nothing is left waiting at the start of a run, so that an idle executor costs nothing. (It needs
 the GIL; a run that keeps it in C code for long keeps the outcomes as well.)
 
-Contents: Outgoing, pack_times, Emit, FinishedRow, RegionRow, PATIENCE, LIMIT.
+Contents: Outgoing, pack_times, pack_doubles, Emit, FinishedRow, RegionRow, PATIENCE, LIMIT.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from gnomon.runtime.clock import now
 from gnomon.runtime.messages import Message, Payload, RegionsTimed, TasksFinished
 
-__all__ = ["LIMIT", "PATIENCE", "Emit", "FinishedRow", "Outgoing", "RegionRow", "pack_times"]
+__all__ = ["LIMIT", "PATIENCE", "Emit", "FinishedRow", "Outgoing", "RegionRow", "pack_doubles", "pack_times"]
 
 #: Seconds that an outcome may wait while its thread goes on with short runs.
 PATIENCE = 0.001
@@ -169,9 +169,12 @@ class Outgoing:
 
 def _finished(rows: list[FinishedRow]) -> TasksFinished:
     task_ids, attempts, nbytes, values, threads, times, cpus = zip(*rows, strict=True)
-    return TasksFinished(
-        task_ids, attempts, nbytes, values, threads, pack_times(times), array("d", cpus).tobytes()
-    )
+    return TasksFinished(task_ids, attempts, nbytes, values, threads, pack_times(times), pack_doubles(cpus))
+
+
+def pack_doubles(values: Iterable[float]) -> bytes:
+    """A column of doubles."""
+    return array("d", values).tobytes()
 
 
 def pack_times(rows: Iterable[tuple[float, float, float, float]]) -> bytes:

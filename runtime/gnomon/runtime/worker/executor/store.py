@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from math import nan
 from typing import Any
 
 from gnomon.runtime.messages import ByReference, Payload
@@ -68,7 +69,7 @@ class Code:
         self.target: Any = None
         self.is_bundle = False
         self.seconds = -1.0
-        self.cpu_share = 0.0
+        self.cpu_share = nan
         self.unmeasured = 0
         self.lock = threading.Lock()
 

@@ -1,0 +1,218 @@
+"""The history of samples and the cadence that times them: no threads, no clock."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+
+from gnomon.profiler.cadence import WIDEST, Cadence
+from gnomon.profiler.history import History
+
+
+def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=None):
+    """Tick at a rate, closing buckets as a sampler does; the time after the last tick."""
+    ticks = round(seconds * rate)
+    column = array("q", keys)
+    if history.opened is None:
+        history.open(start)
+    for tick in range(1, ticks + 1):
+        now = start + tick / rate
+        if now - history.opened >= bucket:
+            history.close(now, missed=0, cpu=0.001, regions=regions or {})
+            history.open(now)
+        history.add(now, 0.0, column, len(column))
+    return start + seconds
+
+
+def total(pieces):
+    return sum(sum(piece.counts.values()) for piece in pieces)
+
+
+def test_every_window_of_what_keeps_its_ticks_is_exact():
+    history = History()
+    fill(history, 1000.0, 30)
+    for start, stop in [(1000.0, 1030.0), (1003.205, 1003.255), (1003.905, 1004.105), (1029.905, 1040.0)]:
+        expected = round((min(stop, 1030.0) - start) * 100)
+        pieces = history.window(start, stop)
+        assert total(pieces) == sum(piece.ticks for piece in pieces) == expected
+    assert history.window(900.0, 999.0) == []
+    assert history.window(1031.0, 1040.0) == []
+
+
+def test_a_run_shorter_than_a_bucket_is_there():
+    history = History()
+    fill(history, 0.0, 0.05)
+    (piece,) = history.window(0.0, 0.05)
+    assert piece.counts == {1: 5}
+    assert (piece.start, piece.ticks) == (0.0, 5)
+
+
+def test_a_tick_stands_for_its_share_of_the_window():
+    history = History()
+    fill(history, 0.0, 2.0)
+    pieces = history.window(0.505, 1.505)
+    assert sum((piece.stop - piece.start) / piece.ticks * sum(piece.counts.values()) for piece in pieces) == (
+        pytest.approx(1.0, abs=0.02)
+    )
+
+
+def test_what_has_no_time_of_its_own_is_taken_in_proportion():
+    history = History()
+    fill(history, 0.0, 0.99)
+    history.close(1.0, missed=8, cpu=0.4, regions={(1, 2): (10, 0.5, 0.25)})
+    (piece,) = history.window(0.25, 0.5)
+    assert piece.missed == pytest.approx(2)
+    assert piece.cpu == pytest.approx(0.1)
+    assert piece.regions == {(1, 2): (2.5, 0.125, 0.0625)}
+    (whole,) = history.window(0.0, 1.0)
+    assert whole.regions == {(1, 2): (10, 0.5, 0.25)}
+
+
+def test_old_ticks_fold_into_counts_and_nothing_is_lost():
+    history = History(samples=1000)
+    fill(history, 0.0, 100, keys=(1, 2))
+    pieces = history.window(0.0, 100.0)
+    assert total(pieces) == 20_000
+    assert len(history._ticks) < 10
+    assert total(history.window(99.0, 100.0)) == pytest.approx(200, abs=4)
+    assert total(history.window(20.0, 30.0)) == pytest.approx(2000, abs=200)
+    inside = history.window(20.4, 20.6)
+    assert [(round(piece.start), round(piece.stop)) for piece in inside] == [(20, 21)]
+
+
+def test_resolution_fades_with_age_and_the_number_of_buckets_is_bounded():
+    history = History(samples=100, buckets=40)
+    fill(history, 0.0, 5000, rate=2)
+    assert history.size() <= 41
+    pieces = history.window(0.0, 5000.0)
+    assert total(pieces) == 10_000
+    lengths = [piece.stop - piece.start for piece in pieces]
+    assert max(lengths) / sum(lengths) < 0.3, "no bucket swallows the past"
+    for piece in pieces[:-1]:
+        assert piece.stop - piece.start <= max(3.0, 0.5 * (5000 - piece.start)), "coarse in proportion to age"
+
+
+def test_counts_of_many_different_samples_are_bounded():
+    rng = random.Random(3)
+    history = History(samples=500, buckets=200, counts=2000)
+    history.open(0.0)
+    for second in range(1, 300):
+        for tick in range(5):
+            keys = array("q", [rng.randrange(1000) for _ in range(20)])
+            history.add(second - 1 + tick / 5, 0.0, keys, 20)
+        history.close(float(second), missed=0, cpu=0.0, regions={})
+        history.open(float(second))
+    kept = sum(len(piece.counts) for piece in history._folded)
+    assert kept <= 2000 or len(history._folded) == 1
+    assert total(history.window(0.0, 300.0)) == 299 * 100
+
+
+def test_regions_and_late_ticks_add_up_when_buckets_join():
+    history = History(samples=10, buckets=4)
+    for second in range(50):
+        history.open(float(second))
+        history.add(second + 0.5, 0.25 if second == 7 else 0.01, array("q", [1]), 1)
+        history.close(second + 1.0, missed=1, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
+    pieces = history.window(0.0, 50.0)
+    sums = [sum(piece.regions.get((0, 1), (0, 0, 0))[at] for piece in pieces) for at in range(3)]
+    assert sums == pytest.approx([2 * 49 + 1 + 0, 0.5 * 49 + 0.1, 0.25 * 49 + 0.1])
+    assert sum(piece.missed for piece in pieces) == pytest.approx(50)
+    assert sum(piece.cpu for piece in pieces) == pytest.approx(5)
+    assert sum(piece.late for piece in pieces) == pytest.approx(0.25 + 49 * 0.01)
+    assert max(piece.late_max for piece in pieces) == 0.25
+
+
+def test_a_bucket_in_which_nothing_happened_is_not_kept():
+    history = History()
+    history.open(0.0)
+    history.close(1.0, missed=0, cpu=0.0, regions={})
+    assert history.size() == 0
+    history.open(1.0)
+    history.close(2.0, missed=0, cpu=0.0, regions={(0, 1): (1, 0.5, 0.5)})
+    assert [piece.regions for piece in history.window(0.0, 3.0)] == [{(0, 1): (1, 0.5, 0.5)}]
+
+
+def test_a_copy_does_not_change_when_the_history_goes_on():
+    history = History()
+    fill(history, 0.0, 3.5)
+    copy = history.copy()
+    fill(history, 3.5, 5)
+    copy.close(3.5, missed=0, cpu=0.0, regions={})
+    assert total(copy.window(0.0, 100.0)) == 350
+    assert total(history.window(0.0, 100.0)) == 850
+
+
+def test_samples_follow_their_nodes_to_new_numbers():
+    history = History(samples=100)
+    mask = 0xFF
+    fill(history, 0.0, 5, rate=20, keys=(0x101, 0x202, 0x303))
+    assert history._folded
+    assert history._ticks
+    assert history.nodes(mask) == {1: 100, 2: 100, 3: 100}
+    history.move([-1, 7, 7, -1], mask)
+    assert history.nodes(mask) == {7: 200}
+    counts = sum((piece.counts for piece in history.window(0.0, 5.0)[1:]), history.window(0.0, 5.0)[0].counts)
+    assert counts == {0x107: 100, 0x207: 100}
+    fill(history, 5.0, 1, rate=20, keys=(0x107,))
+    assert history.nodes(mask) == {7: 220}
+
+
+# ---------------------------------------------------------------------- cadence
+
+
+def test_deadlines_keep_to_a_grid_whatever_the_ticks_are_late():
+    cadence = Cadence(0.01, 0.5, 0.0)
+    now = 0.0
+    for _ in range(1000):
+        assert cadence.delay(now) > 0
+        now = cadence.deadline + 0.004
+        cadence.tick(now)
+        assert cadence.late == pytest.approx(0.004)
+        cadence.spent(0.0)
+    assert cadence.deadline == pytest.approx(10.01)
+    assert cadence.missed == 0
+    assert cadence.late_sum / cadence.ticks == pytest.approx(0.004)
+
+
+def test_ticks_that_fall_out_are_counted_and_not_made_up_for():
+    cadence = Cadence(0.01, 0.5, 0.0)
+    cadence.tick(0.0351)  # those of 0.02 and 0.03 are gone
+    assert (cadence.ticks, cadence.missed) == (1, 2)
+    assert cadence.deadline == pytest.approx(0.04)
+    assert cadence.late == cadence.late_max == pytest.approx(0.0251)
+    cadence.tick(cadence.deadline)
+    assert (cadence.ticks, cadence.missed) == (2, 2)
+
+
+@pytest.mark.parametrize(("cost", "interval"), [(50e-6, 0.01), (200e-6, 0.02), (1e-3, 0.1), (0.5, WIDEST)])
+def test_the_interval_keeps_the_cost_within_the_budget(cost, interval):
+    cadence = Cadence(0.01, 0.01, 0.0)
+    for _ in range(500):
+        cadence.tick(cadence.deadline)
+        cadence.spent(cost)
+    assert cadence.interval == pytest.approx(interval, rel=0.01)
+    for _ in range(500):
+        cadence.spent(10e-6)
+    assert cadence.interval == pytest.approx(0.01), "and comes back when ticks are cheap again"
+
+
+def test_one_dear_tick_does_not_blind_the_sampler():
+    cadence = Cadence(0.01, 0.01, 0.0)
+    cadence.spent(0.002)
+    assert cadence.interval <= 0.02
+
+
+def test_a_pause_is_nobodys_lateness():
+    cadence = Cadence(0.01, 0.5, 0.0)
+    cadence.restart(100.0)
+    cadence.tick(100.01)
+    assert cadence.missed == 0
+    assert cadence.late == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(("interval", "budget"), [(0, 0.1), (-1, 0.1), (2, 0.1), (0.01, 0), (0.01, 1.5)])
+def test_settings_without_sense_are_refused(interval, budget):
+    with pytest.raises(ValueError, match="is not between"):
+        Cadence(interval, budget, 0.0)
