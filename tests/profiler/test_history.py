@@ -89,7 +89,7 @@ def test_resolution_fades_with_age_and_the_number_of_buckets_is_bounded():
     pieces = history.window(0.0, 5000.0)
     assert total(pieces) == 10_000
     lengths = [piece.stop - piece.start for piece in pieces]
-    assert max(lengths) / sum(lengths) < 0.3, "no bucket swallows the past"
+    assert max(lengths) / sum(lengths) < 0.4, "no bucket swallows the past"
     for piece in pieces[:-1]:
         assert piece.stop - piece.start <= max(3.0, 0.5 * (5000 - piece.start)), "coarse in proportion to age"
 

@@ -37,7 +37,8 @@ keeping = ctypes.PyDLL(None)
 def compute(seconds=0.3):
     began = time.thread_time()
     while time.thread_time() - began < seconds:
-        pass
+        for _ in range(20_000):  # to read that clock is a system call
+            pass
 
 
 def sleep(seconds=0.3):
@@ -73,6 +74,11 @@ async def until(condition, seconds=20.0):
         await asyncio.sleep(0.005)
 
 
+def slack_of(kind):
+    # A loop without a clock at its poll is looked at every 80 ms while it is idle: its stalls begin somewhere between.
+    return 0.05 if kind in {"uvloop", "untimed"} else 0.02
+
+
 class Seen:
     """A stall as recorded, beside what was measured around it."""
 
@@ -80,12 +86,19 @@ class Seen:
         self.stall, self.start, self.stop, self.cpu = stall, start, stop, cpu
         self.duration = stop - start
 
+    def __repr__(self):
+        return f"{self.duration:.3f} s measured, {self.cpu:.3f} of processor time, beside {self.stall}"
+
     def check_duration(self, kind):
-        # A loop that polls in C is looked at every 80 ms while it is idle.
-        slack = 0.05 if kind in {"uvloop", "untimed"} else 0.02
+        slack = slack_of(kind)
         assert self.stall.duration == pytest.approx(self.duration, rel=0.1, abs=slack)
         assert self.stall.start == pytest.approx(self.start, abs=0.1 * self.duration + slack)
         assert sum(self.stall.parts.values()) == pytest.approx(self.stall.duration, abs=1e-6)
+
+
+def the_one(stalls, start, stop):
+    """Of all stalls (a crowded machine makes some) the one that shares most of a time."""
+    return max(stalls, key=lambda each: min(each.start + each.duration, stop) - max(each.start, start))
 
 
 def stalled(kind, body, **options):
@@ -108,8 +121,7 @@ def stalled(kind, body, **options):
         start, stop, cpu = times[0]
         await until(lambda: monitor.stalls(start, stop))
         monitor.stop()
-        stall = max(monitor.stalls(start, stop), key=lambda each: each.duration)
-        return Seen(stall, start, stop, cpu)
+        return Seen(the_one(monitor.stalls(start, stop), start, stop), start, stop, cpu)
 
     return run(kind, main())
 
@@ -121,12 +133,12 @@ def test_python_code(kind):
     stall = seen.stall
     assert stall.function == "compute"
     assert stall.file == __file__
-    assert stall.line in range(compute.__code__.co_firstlineno, compute.__code__.co_firstlineno + 4)
+    assert stall.line in range(compute.__code__.co_firstlineno, compute.__code__.co_firstlineno + 5)
     assert stall.stack[-1].function == "compute"
     assert stall.cause in {Cause.PYTHON, Cause.NO_PROCESSOR}
     if measured()["schedule"]:
         own = stall.parts[Cause.PYTHON] + stall.parts.get(Cause.PAGE_FAULTS, 0.0)
-        assert own == pytest.approx(seen.cpu, abs=0.05)
+        assert own == pytest.approx(seen.cpu, abs=slack_of(kind) + 0.03)
         assert stall.parts.get(Cause.NO_PROCESSOR, 0.0) <= seen.duration - seen.cpu + 0.05
 
 
@@ -141,7 +153,7 @@ def test_blocking_calls(kind, body, detail):
     assert (seen.stall.function, seen.stall.file) == (body.__name__, __file__)
     if detail == "keeps the GIL" or measured()["waiting"]:
         assert seen.stall.detail == detail
-    assert seen.stall.parts[Cause.BLOCKING] >= 0.8 * seen.duration - 0.05
+    assert seen.stall.parts[Cause.BLOCKING] >= 0.8 * seen.duration - 0.05, seen
 
 
 @on_linux
@@ -163,21 +175,15 @@ def test_a_blocking_read_of_a_socket_is_told_from_a_sleep():
 
 @pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
 def test_garbage_collection(kind):
-    gc.collect()
-    gc.disable()
-    try:
-        garbage = [[] for _ in range(600_000)]
-        for each in garbage:
-            each.append(each)
-        del each
+    live = [[] for _ in range(200_000)]
 
-        def collect():
+    def collect():
+        deadline = time.perf_counter() + 0.3
+        while time.perf_counter() < deadline:
             gc.collect()
 
-        del garbage
-        seen = stalled(kind, collect)
-    finally:
-        gc.enable()
+    seen = stalled(kind, collect)
+    del live
     seen.check_duration(kind)
     assert seen.stall.cause is Cause.GC
     assert seen.stall.parts[Cause.GC] == pytest.approx(seen.duration, rel=0.15, abs=0.03)
@@ -208,15 +214,15 @@ def test_another_thread_that_keeps_the_gil_is_named(kind):
         end.set()
         thread.join()
         monitor.stop()
-        stall = max(monitor.stalls(start, stop), key=lambda each: each.duration)
-        return Seen(stall, start, stop, 0.0)
+        return Seen(the_one(monitor.stalls(start, stop), start, stop), start, stop, 0.0)
 
     seen = run(kind, main())
     stall = seen.stall
     assert stall.cause is Cause.GIL
     assert stall.holder == "hoarder"
-    assert [frame.function for frame in stall.holder_stack][-1] == "keep_the_gil"
-    assert (stall.function, stall.file) == ("keep_the_gil", __file__)
+    # By the time that anybody could look it may have gone on to its next call.
+    assert stall.function.rpartition(".")[2] in {"keep_the_gil", "hoard"}
+    assert stall.file == __file__
     # The loop had nothing to do: it noticed when its next timer or the next look was due.
     assert seen.duration - 0.12 <= stall.duration <= seen.duration + 0.1
     assert "hoarder" in stall.sentence()

@@ -129,7 +129,7 @@ def damaged():
 def test_what_is_damaged_is_refused(damage):
     plain = copy.deepcopy(make().to_plain())
     damaged()[damage](plain)
-    with pytest.raises(ValueError, match="profile|start|many"):
+    with pytest.raises(ValueError, match="profile"):
         Session.from_plain(plain)
 
 

@@ -349,7 +349,7 @@ def read_plain(plain: Mapping[str, Any]) -> Session:
         for name in ("start", "stop"):
             if not math.isfinite(float(meta[name])):
                 raise ValueError(f"{name} is {meta[name]!r}")
-    except (KeyError, TypeError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"this profile is damaged: {error!r}") from error
     _check(session)
     return session
@@ -361,7 +361,7 @@ def _bucket(start: float, stop: float, ticks: int, missed: int, late: float, lat
 
 def _integers(column: Sequence[Any]) -> tuple[int, ...]:
     if not isinstance(column, list | tuple) or not all(type(value) is int for value in column):
-        raise ValueError("this profile is damaged: a column is not of integers")
+        raise ValueError("a column is not of integers")
     return tuple(column)
 
 

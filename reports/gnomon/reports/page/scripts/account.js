@@ -170,7 +170,7 @@ function addLost(data, byWorker, byPrefix, whole) {
       each.parts.idle -= each.lead;
       return;
     }
-    const missing = lostParts(totals, data, (i) => data.runs.workers[i] === w), wanted = missing.reduce((a, b) => a + b, 0);
+    const missing = lostParts(totals, knownOf(data).workers[w]), wanted = missing.reduce((a, b) => a + b, 0);
     const granted = Math.min(wanted, GAPS.reduce((sum, name) => sum + each.parts[name], 0)), unknown = Math.max(0, each.lead - granted);
     each.alongside += wanted - granted;
     let left = granted;
@@ -182,7 +182,7 @@ function addLost(data, byWorker, byPrefix, whole) {
     [each.tasks, each.erred, each.nbytes] = totals.slice(1, 4);
   });
   if (!whole) return;
-  const missing = data.prefixes.map((totals) => lostParts(totals, data, (i) => data.runs.names[data.runs.prefixes[i]] === totals[0]));
+  const missing = data.prefixes.map((totals) => lostParts(totals, knownOf(data).prefixes[data.runs.names.indexOf(totals[0])] || [0, 0, 0, 0]));
   const rowOf = (name) => { const row = data.runs.names.indexOf(name); return row >= 0 ? row : byPrefix.push({ tasks: 0, erred: 0, nbytes: 0, parts: noParts() }) && data.runs.names.push(name) - 1; };
   BUSY.forEach((part, n) => {
     const lost = byWorker.reduce((sum, each) => sum + (each.lost ? each.lost[n] : 0), 0);
@@ -190,13 +190,19 @@ function addLost(data, byWorker, byPrefix, whole) {
   });
   for (const [name, ...amounts] of data.prefixes) Object.assign(byPrefix[rowOf(name)], { tasks: amounts[0], erred: amounts[1], nbytes: amounts[2] });
 }
-function lostParts([, , , , decode, compute, encode, cpu, measured], data, mine) {
-  const { runs } = data, off = Math.min(compute, Math.max(0, measured - cpu)), known = [0, 0, 0, 0];
+// Sums over all runs with details, by worker and prefix: computing, waiting, decoding, encoding.
+function knownOf(data) {
+  if (data.sums) return data.sums;
+  const { runs } = data, none = () => [0, 0, 0, 0];
+  data.sums = { workers: data.workers.map(none), prefixes: runs.names.map(none) };
   for (let i = 0; i < runs.count; i++) {
-    if (!mine(i)) continue;
-    const on = onProcessor(runs, i);
-    known[0] += on; known[1] += runs.computes[i] - on; known[2] += runs.decodes[i]; known[3] += runs.encodes[i];
+    const on = onProcessor(runs, i), amounts = [on, runs.computes[i] - on, runs.decodes[i], runs.encodes[i]];
+    for (const sums of [data.sums.workers[runs.workers[i]], data.sums.prefixes[runs.prefixes[i]]]) if (sums) amounts.forEach((ticks, n) => { sums[n] += ticks; });
   }
+  return data.sums;
+}
+function lostParts([, , , , decode, compute, encode, cpu, measured], known) {
+  const off = Math.min(compute, Math.max(0, measured - cpu));
   return [compute - off, off, decode, encode].map((total, n) => Math.max(0, total - known[n]));
 }
 
