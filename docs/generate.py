@@ -1,7 +1,7 @@
 """Writes the parts of the documentation that are drawn from the code: settings and state diagrams.
 
-    python docs/generate.py           write docs/settings.md and docs/states.md
-    python docs/generate.py --check   exit with 1 if they are not what would be written
+python docs/generate.py           write docs/settings.md and docs/states.md
+python docs/generate.py --check   exit with 1 if they are not what would be written
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Later sources win: the defaults below; a TOML file (`$GNOMON_CONFIG`, else `~/.config/gnomon/gnomon.toml`) with",
-        "one table per section; the environment (`GNOMON_SECTION__NAME`, such as `GNOMON_COMM__BACKEND=tornado`);",
-        '`gnomon.runtime.config.set({"comm.backend": "tornado"})`, also as a context manager. An unknown name or a bad',
-        "value is a `ConfigError` that names where it came from. Text may carry a unit (`300 ms`, `5 min`, `64 MiB`).",
+        "Later sources win: the defaults below; a TOML file (`$GNOMON_CONFIG`, else",
+        "`~/.config/gnomon/gnomon.toml`) with one table per section; the environment",
+        "(`GNOMON_SECTION__NAME`, such as `GNOMON_COMM__BACKEND=tornado`);",
+        '`gnomon.runtime.config.set({"comm.backend": "tornado"})`, also as a context manager. An unknown name or',
+        "a bad value is a `ConfigError` that names where it came from. Text may carry a unit (`300 ms`, `64 MiB`).",
         "",
         "Settings are read when a scheduler, worker or client starts. Children of a `LocalCluster` get those in force.",
         "",
@@ -52,7 +53,7 @@ def _word(state: str) -> str:
 
 def states_page() -> str:
     """The state diagrams of both brains."""
-    tasks = {STATE_NAMES[before]: [STATE_NAMES[after] for after in followers] for before, followers in FOLLOWERS.items()}
+    tasks = {STATE_NAMES[state]: [STATE_NAMES[after] for after in followers] for state, followers in FOLLOWERS.items()}
     return "\n".join(
         [
             "# States",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.graphs import graph, message_of
 from benchmarks.zero_worker import ZeroCluster
+from gnomon.runtime.messages import UpdateGraph
 
 __all__ = ["available", "instructions_per_task"]
 
@@ -67,7 +68,7 @@ def main(shapes: Sequence[str]) -> None:
 
 
 #: The cluster and the graph that are to be run through the gate.
-_counted: list[tuple[ZeroCluster, object]] = []
+_counted: list[tuple[ZeroCluster, UpdateGraph]] = []
 
 
 def run_counted() -> None:

@@ -21,5 +21,6 @@ def test_links_lead_somewhere(page):
 
 
 def test_what_is_drawn_from_the_code_is_current():
-    done = subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True)
+    command = [sys.executable, ROOT / "docs" / "generate.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,9 +1,9 @@
 """Why an event loop stood still: the time of a stall, divided among its possible causes from what was measured.
 
 Pure arithmetic on an ``Evidence``. The parts are exclusive and add up to the stall; the largest names the cause. They
-are taken off one after the other, from what is known best to what is inferred: a stopped process, collections, waiting
-for a processor, processor time of the loop's own thread (its code, or the kernel for it), and what is left was spent
-off the processor: in a blocking call, waiting for a page, or for the GIL.
+are taken off one after the other, from what is known best to what is inferred: collections, waiting for a processor,
+processor time of the loop's own thread (its code, or the kernel for it), and what is left was spent off the processor:
+stopped with all of the process, in a blocking call, waiting for a page, or for the GIL.
 """
 
 from __future__ import annotations
@@ -69,13 +69,14 @@ def decide(evidence: Evidence) -> Verdict:
         parts[cause] += taken
         left -= taken
 
-    take(Cause.STOPPED, evidence.stopped)
     take(Cause.GC, evidence.collecting)
     # To ask for the GIL needs a processor, but with more of them it would have been refused as well.
     if evidence.voluntary * evidence.switch_interval >= 0.2 * evidence.held_elsewhere:
         take(Cause.GIL, evidence.held_elsewhere)
-    take(Cause.NO_PROCESSOR, evidence.queued)
-    own = max(evidence.cpu - evidence.collecting_here, 0.0)
+    own, queued = max(evidence.cpu - evidence.collecting_here, 0.0), max(evidence.queued, 0.0)
+    if own + queued > left:  # they were measured over a little more than the stall
+        own, queued = own * left / (own + queued), queued * left / (own + queued)
+    take(Cause.NO_PROCESSOR, queued)
     in_kernel = own * evidence.system_share
     faults = evidence.minor_faults + evidence.major_faults
     if faults * _FAULT >= in_kernel:
@@ -83,6 +84,7 @@ def decide(evidence: Evidence) -> Verdict:
     elif evidence.system_share > 0.5:
         take(Cause.BLOCKING, in_kernel)
     take(Cause.PYTHON, own - parts[Cause.PAGE_FAULTS] - parts[Cause.BLOCKING])
+    take(Cause.STOPPED, evidence.stopped)
     _divide_sleep(evidence, left, take)
     cause = max(parts, key=parts.__getitem__)
     return Verdict(cause, {each: seconds for each, seconds in parts.items() if seconds > 0}, _detail(evidence, cause))

@@ -57,16 +57,12 @@ class Holder(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A tick that came late: due at ``start``, ran at ``stop`` (wall clock).
-
-    ``stacks``: in a wait for the GIL, where every thread was at its end, by ident: nobody else could look before.
-    """
+    """A time in which the ticking thread should have run, and did not (wall clock)."""
 
     start: float
     stop: float
     kind: GapKind
     holder: Holder | None
-    stacks: dict[int, tuple[Frame, ...]]
 
 
 class _Clock(NamedTuple):
@@ -95,6 +91,7 @@ class GilMonitor:
         self._hooked = False
         self._followers: tuple[Hook, ...] = ()
         self._last_woke = 0.0
+        self._left = 0.0  # when the last tick was done
         self._refreshed = 0.0
         self._usage = os_thread.own_usage()
         self._schedules: os_thread.ScheduleFile | None = None  # of the ticking thread
@@ -152,8 +149,12 @@ class GilMonitor:
             self._refresh(woke, frames)
             self._meter.end(mark)
         self._positions = {ident: (frame.f_code, frame.f_lasti) for ident, frame in frames.items()}
-        # Only now, for what this tick itself waited for is no wait of the next.
-        self._usage = os_thread.own_usage()
+        self._left = now()
+        usage, self._usage = self._usage, os_thread.own_usage()
+        if self._left - woke >= _GAP:
+            usage, self._usage = self._usage, usage
+            self._note_gap(woke, self._left, usage, None)
+            self._usage = usage
         return attention
 
     def clocks(self) -> dict[int, float]:
@@ -208,8 +209,12 @@ class GilMonitor:
             self._row_contended += 1
             self._row_wait += late
             self._row_max = max(self._row_max, late)
-        if late >= _GAP:
-            self.gaps.append(self._gap(due, woke, usage, frames))
+        # What the last tick took itself is not this one's lateness.
+        start = max(due, self._left)
+        if woke - start >= _GAP:
+            # Who it was must be found out before the first system call, which lets the others go on.
+            by_gil = self.has_gil and self._asked(usage) >= 0.3 * (woke - start)
+            self._note_gap(start, woke, usage, self._who_held(woke - start, frames) if by_gil else None)
         if woke - self._row >= 1.0:
             ticks = self._row_ticks
             self.series.append(woke, self._row_contended / ticks, self._row_wait / ticks, self._row_max)
@@ -217,36 +222,41 @@ class GilMonitor:
             self._row_ticks = self._row_contended = 0
             self._row_wait = self._row_max = 0.0
 
-    def _gap(self, due: float, woke: float, usage: os_thread.Usage, frames: Mapping[int, FrameType]) -> Gap:
-        late = woke - due
-        asked = max(usage.voluntary - self._usage.voluntary - 1, 0) * sys.getswitchinterval()
-        if asked >= 0.3 * late:
-            # The stacks before anything else: a system call lets go of the GIL, and the threads go on.
-            stacks = {ident: stack_of(frame) for ident, frame in frames.items() if ident != threading.get_ident()}
-            return Gap(due, woke, GapKind.GIL, self._who_held(late, frames, stacks), stacks)
+    def _note_gap(self, start: float, stop: float, usage: os_thread.Usage, holder: Holder | None) -> None:
+        """Record a gap; ``usage``: this thread's at its end."""
+        late = stop - start
         schedule = self._schedules.read() if self._schedules else None
         queued = schedule.waited - self._schedule.waited if schedule and self._schedule else 0.0
         kind = GapKind.STOPPED
-        if queued >= 0.3 * late:
+        if self._asked(usage) >= 0.3 * late:
+            kind = GapKind.GIL
+        elif queued >= 0.3 * late:
             kind = GapKind.NO_PROCESSOR
         elif usage.major_faults > self._usage.major_faults:
             kind = GapKind.PAGE_FAULTS
-        return Gap(due, woke, kind, None, {})
+        self.gaps.append(Gap(start, stop, kind, holder))
 
-    def _who_held(
-        self, late: float, frames: Mapping[int, FrameType], stacks: Mapping[int, tuple[Frame, ...]]
-    ) -> Holder | None:
+    def _asked(self, usage: os_thread.Usage) -> float:
+        """Seconds that this thread waited for the GIL, as told by how often it woke to ask for it."""
+        return max(usage.voluntary - self._usage.voluntary - 1, 0) * sys.getswitchinterval()
+
+    def _who_held(self, late: float, frames: Mapping[int, FrameType]) -> Holder | None:
         """The thread that moved on since the last tick and, of several, used the processor most.
 
         Threads that waited for the GIL like this one stand where they stood: in the call that they come back from.
         """
+        # The stacks before anything else: a system call lets go of the GIL, and the threads go on.
+        this = threading.get_ident()
+        stacks = {
+            ident: stack_of(frame)
+            for ident, frame in frames.items()
+            if ident != this and self._positions.get(ident) != (frame.f_code, frame.f_lasti)
+        }
         used = {}
         for ident in stacks:
-            frame = frames[ident]
-            if self._positions.get(ident) != (frame.f_code, frame.f_lasti):
-                clock = self._clocks.get(ident)
-                cpu = os_thread.cpu_clock(clock.native_id) if clock else None
-                used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
+            clock = self._clocks.get(ident)
+            cpu = os_thread.cpu_clock(clock.native_id) if clock else None
+            used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
         if used:
             ident = max(used, key=used.__getitem__)
             return Holder(self._name(ident), ident, stacks[ident])

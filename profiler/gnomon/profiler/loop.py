@@ -351,7 +351,7 @@ class LoopMonitor:
             if idle:
                 self._alive = max(self._alive, woke)
             elif self._edge <= self._alive:
-                self._edge = (self._alive + woke) / 2
+                self._edge = (self._alive + max(due, self._alive)) / 2
         start = self._suspected(woke)
         if start or self._finished or self._suspicion:
             mark = self._watch_meter.begin()
@@ -382,7 +382,7 @@ class LoopMonitor:
         return self._stuck_since()
 
     def _stuck_since(self) -> float:
-        """Without a clock at the poll: half-way from the last sign of life to the first look that saw none, if any."""
+        """Without a clock at the poll: half-way from the last sign of life to the next look that was due."""
         return max(self._alive, self._edge)
 
     def _sample(self, start: float, woke: float, frame: FrameType, *, polling: bool) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable
-from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
@@ -38,7 +37,7 @@ class PollTimer:
         self.long = long
         self._on_long = on_long
         self._selector: Any = None
-        # Work done before the present turn, and when that began (perf_counter; 0 in a poll). One value, for another
+        # Work done before the present turn, and when that began (wall clock; 0 in a poll). One value, for another
         # thread must not see the end of a turn twice or not at all.
         self._state = (0.0, 0.0)
         #: Turns since the start, and the lengths of those above a millisecond.
@@ -52,20 +51,21 @@ class PollTimer:
             return False
         original = selector.select
         self._selector = selector
-        self._state = (0.0, perf_counter())
+        self._state = (0.0, now())
 
         def select(timeout: float | None = None) -> Any:
             worked, began = self._state
-            length = perf_counter() - began
+            stop = now()
+            length = stop - began
             worked += length
             self._state = (worked, 0.0)
             self.turns += 1
             if length > _NOTABLE:
-                self._note(length)
+                self._note(began, stop)
             try:
                 return original(timeout)
             finally:
-                self._state = (worked, perf_counter())
+                self._state = (worked, now())
 
         self._select = select
         selector.select = select  # type: ignore[method-assign]
@@ -80,19 +80,17 @@ class PollTimer:
     @property
     def turn_started(self) -> float:
         """When the present turn began (wall clock); 0 while the loop polls."""
-        began = self._state[1]
-        return now() - (perf_counter() - began) if began else 0.0
+        return self._state[1]
 
     def worked(self) -> float:
         """Seconds since the start that weren't spent polling, the present turn included."""
         worked, began = self._state
-        return worked + (perf_counter() - began if began else 0.0)
+        return worked + (now() - began if began else 0.0)
 
-    def _note(self, length: float) -> None:
-        self.lengths.add(length)
-        if length > self.long:
-            stop = now()
-            self._on_long(stop - length, stop)
+    def _note(self, start: float, stop: float) -> None:
+        self.lengths.add(stop - start)
+        if stop - start > self.long:
+            self._on_long(start, stop)
 
 
 class SampledWork:

@@ -162,14 +162,14 @@ def judge(
     evidence = _evidence(start, stop, before, after, suspicion, gaps, collections, ident)
     verdict = decide(evidence)
     by_gil = [gap for gap in gaps if gap.kind is GapKind.GIL]
-    stack = _stack(suspicion, by_gil, verdict.cause, ident)
+    stack = _stack(suspicion, verdict.cause)
     frame = own_code(stack)
     holder: Holder | None = None
     if verdict.cause is Cause.GIL:
         held = _held_by_others(by_gil, ident)
         holder = max(held, key=lambda gap: gap.stop - gap.start).holder if held else competitor
-        if holder and not stack:
-            frame = own_code(holder.stack)
+        if holder and (not stack or 2 * _overlap(held, GapKind.GIL, start, stop) > stop - start):
+            frame = own_code(holder.stack) or frame
     detail = verdict.detail
     if verdict.cause is Cause.BLOCKING and 2 * sum(gap.stop - gap.start for gap in by_gil) > stop - start:
         detail = "keeps the GIL"
@@ -240,16 +240,12 @@ def _overlap(gaps: list[Gap], kind: GapKind, start: float, stop: float) -> float
     return sum(max(min(gap.stop, stop) - max(gap.start, start), 0.0) for gap in gaps if gap.kind is kind)
 
 
-def _stack(suspicion: Suspicion | None, by_gil: list[Gap], cause: Cause, ident: int) -> tuple[Frame, ...]:
-    """Where the loop was: by the samples; if nobody could look, at the end of the wait for the GIL that hid it."""
-    if suspicion is not None:
-        stack = suspicion.dominating()
-        if stack or cause in _FROM_OUTSIDE:
-            return stack
-        return suspicion.polls.dominating()  # a loop in C runs a callback in C
-    if cause not in _FROM_OUTSIDE and by_gil:
-        return max(by_gil, key=lambda gap: gap.stop - gap.start).stacks.get(ident, ())
-    return ()
+def _stack(suspicion: Suspicion | None, cause: Cause) -> tuple[Frame, ...]:
+    """Where the loop was. A loop in C runs a callback in C where it polls."""
+    if suspicion is None:
+        return ()
+    stack = suspicion.dominating()
+    return stack if stack or cause in _FROM_OUTSIDE else suspicion.polls.dominating()
 
 
 #: Causes that hold up a loop that has nothing to do as well.

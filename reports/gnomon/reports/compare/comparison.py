@@ -118,7 +118,7 @@ def compare(
     names = list(dict.fromkeys(name for side in sides for each in side.samples for name in each.prefixes))
     changes = [_change(name, sides, judged, least, absolute) for name in names]
     changes.sort(key=_rank)
-    common = judged[KINDS[0]].common
+    common = next((judged[kind].common for kind in KINDS if judged[kind].common), None)
     walls = [side.amounts(lambda each: each.duration) for side in sides]
     return Comparison(
         a=sides[0],

@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: What each level is called where people read.
-KIND_WORDS = {"twentieth": "lower twentieth", "quartile": "lower quartile", "mean": "mean"}
+KIND_WORDS = {"processor": "processor time", "twentieth": "lower twentieth", "quartile": "lower quartile", "mean": "mean"}
 
 #: What is shown of a prefix that a side doesn't have, and of an interval that one recording can't give.
 _NONE = "-"

@@ -3,8 +3,9 @@
 A task that is preempted, or shares its core, takes longer; nothing makes it shorter. Where neighbours disturb half of
 the runs, their mean moves by tens of percent and their median with it, while the low quantiles stay. The **levels** of
 a prefix are therefore the lower twentieth of its durations, which is the steadiest, and the lower quartile, for where
-the twentieth are runs that had nothing to do. Their mean is a third, which only several recordings can judge. Levels
-are natural logarithms, so that ratios are differences.
+the twentieth are runs that had nothing to do. Where it was measured and tasks hardly wait, the lower quartile of their
+time on the processor is steadier still. Their mean is the last, which only several recordings can judge. Levels are
+natural logarithms, so that ratios are differences.
 
 What moves every prefix alike (a slower machine, a throttled core) is the **common factor**, the median of the changes.
 Each prefix is judged against it, and absolutely.
@@ -30,8 +31,11 @@ from typing import NamedTuple
 __all__ = ["KINDS", "Estimate", "Judged", "Level", "judge", "levels_of", "quantile", "ratio_of_means", "student"]
 
 #: The levels of a prefix, in the order in which they are believed.
-KINDS = ("twentieth", "quartile", "mean")
+KINDS = ("processor", "twentieth", "quartile", "mean")
 _SHARES = {"twentieth": 0.05, "quartile": 0.25}
+
+#: Tasks whose undisturbed time is on the processor to at least this share are judged by it.
+_COMPUTING = 0.7
 
 #: What recordings of the same code differ by beyond what either shows inside, as a standard deviation of a logarithm:
 #: after the common factor is taken out, and with it (two runs on a shared machine easily differ by a tenth).
@@ -82,22 +86,33 @@ def quantile(ordered: Sequence[int], share: float) -> int:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def levels_of(durations: Sequence[int]) -> dict[str, Level]:
-    """The levels by kind of durations in ticks, which are in the order of time. There must be at least one."""
-    result = {}
-    ordered = sorted(durations)
-    blocks = min(_BLOCKS, len(durations) // 2)
-    edges = [len(durations) * i // blocks for i in range(blocks + 1)] if len(durations) >= _FEWEST else []
-    without = [sorted([*durations[:begin], *durations[end:]]) for begin, end in pairwise(edges)]
-    for kind, share in _SHARES.items():
-        value, error = _log(quantile(ordered, share)), None
-        if without:
-            values = [_log(quantile(rest, share)) for rest in without]
-            jackknife = (blocks - 1) / blocks * sum((each - fmean(values)) ** 2 for each in values)
-            error = math.sqrt(jackknife + (_READING / math.exp(value)) ** 2)
-        result[kind] = Level(value, error)
-    result["mean"] = Level(_log(fmean(ordered)), None)
+def levels_of(durations: Sequence[int], processor: Sequence[int] = ()) -> dict[str, Level]:
+    """The levels by kind of durations in ticks, which are in the order of time. There must be at least one.
+
+    ``processor`` has the ticks on the processor of the same runs; it is empty if they were not measured for all.
+    """
+    result = {kind: _level(durations, share) for kind, share in _SHARES.items()}
+    if processor:
+        level = _level(processor, _SHARES["quartile"])
+        if level.value > result["twentieth"].value + math.log(_COMPUTING):
+            result["processor"] = level
+    result["mean"] = Level(_log(fmean(durations)), None)
     return result
+
+
+def _level(durations: Sequence[int], share: float) -> Level:
+    """A quantile, and its error by a jackknife over blocks of time."""
+    value = _log(quantile(sorted(durations), share))
+    if len(durations) < _FEWEST:
+        return Level(value, None)
+    blocks = min(_BLOCKS, len(durations) // 2)
+    edges = [len(durations) * i // blocks for i in range(blocks + 1)]
+    without = [
+        _log(quantile(sorted([*durations[:begin], *durations[end:]]), share)) for begin, end in pairwise(edges)
+    ]  # fmt: skip
+    center = fmean(without)
+    jackknife = (blocks - 1) / blocks * sum((each - center) ** 2 for each in without)
+    return Level(value, math.sqrt(jackknife + (_READING / math.exp(value)) ** 2))
 
 
 def _log(ticks: float) -> float:

@@ -106,8 +106,9 @@ def _slower(comparison: Comparison, change: PrefixChange) -> str:
     if change.absolute:
         parts.append(f"{_ratio(change.absolute)} as it is")
     tasks = fmean(each.tasks for each in change.b)
-    what = KIND_WORDS[change.kind]
-    seen = f"{what} of its tasks' times"
+    seen = f"{KIND_WORDS[change.kind]} of its tasks' times"
+    if change.kind == "processor":
+        seen = "lower quartile of its tasks' times on the processor"
     if change.kind == "mean":
         seen = "mean of its tasks' times, while its quick tasks are as quick as before"
     return (

@@ -1,6 +1,7 @@
 """What every process of the engine carries to observe itself.
 
 Contents:
+    attached   the same for owners that have a loop, started beside it
     carried    what one scheduler, agent or executor starts, stops and sums up
     shared     the monitors of a process, however many carry them
     series     columns of the measurements

@@ -1,6 +1,6 @@
 """What one scheduler, agent or executor carries: it starts and stops the process's monitors, and sums them up.
 
-Contents: Instruments, Report, merge.
+Contents: Instruments, Report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gnomon.profiler.session import Session
     from gnomon.runtime.config import InstrumentSettings
 
-__all__ = ["Instruments", "Report", "merge"]
+__all__ = ["Instruments", "Report"]
 
 #: Plain values for a heartbeat: ``series`` maps the kind of a process to a pair of time and row (see ``series``),
 #: ``stalls`` to stalls as dicts. Both may lack.
@@ -185,13 +185,3 @@ _SYSTEM = (
     "host_disk_written",
     "host_cpu",
 )
-
-
-def merge(one: Report, other: Report) -> Report:
-    """Two processes' reports as one."""
-    merged: Report = {}
-    for part in ("series", "stalls"):
-        both = {**one.get(part, {}), **other.get(part, {})}
-        if both:
-            merged[part] = both
-    return merged

@@ -67,11 +67,11 @@ class Observations:
             self._series.extend(([float(time) + offset], [worker_id], [_PROCESSES[process]], row), 1)
         for process, stalls in report.get("stalls", {}).items():
             for stall in stalls:
-                row = {name: str(stall[name])[:_TEXT] for name in _STALL_TEXTS}
-                row["line"] = int(stall["line"])
-                row["stack"] = [[str(part)[:_TEXT] for part in frame] for frame in stall["stack"][-_FRAMES:]]
+                told: dict[str, Any] = {name: str(stall[name])[:_TEXT] for name in _STALL_TEXTS}
+                told["line"] = int(stall["line"])
+                told["stack"] = [[str(part)[:_TEXT] for part in frame] for frame in stall["stack"][-_FRAMES:]]
                 start, duration = float(stall["start"]) + offset, float(stall["duration"])
-                self._stalls.extend(([start], [worker_id], [_PROCESSES[process]], [duration], [row]), 1)
+                self._stalls.extend(([start], [worker_id], [_PROCESSES[process]], [duration], [told]), 1)
 
     def append_demand(self, worker_id: int, changes: DemandChanged, offset: float = 0.0) -> None:
         """Record that what idle threads wait for has changed; ``worker_id`` is 0 for the whole cluster."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from gnomon.runtime import clock
 from gnomon.runtime.core import queries, reactor
 from gnomon.runtime.errors import WorkerLostError
-from gnomon.runtime.instruments.offloop import off_loop
 from gnomon.runtime.messages import CloseWorker, ErrorRecord, Failure, Request, Response
 from gnomon.runtime.scheduler.streams import ClientStream, WorkerStream
 
@@ -182,8 +181,7 @@ class Requests:
         if process not in ("executor", "agent", "scheduler"):
             raise ValueError(f"process must be 'executor', 'agent' or 'scheduler', not {process!r}")
         if process == "scheduler":
-            instruments = self._scheduler.watching.instruments
-            own = await off_loop(lambda: instruments.profile(start, stop, tasks=False), "gnomon-profile")
+            own = await self._scheduler.watching.instruments.profile(start, stop)
             return {self._scheduler.address: own} if own else {}
         streams = self._chosen(workers)
         calls = []
@@ -195,11 +193,8 @@ class Requests:
             }
             extra = {"prefix": prefix} if process == "executor" else {}
             calls.append(worker.request("profile", {"process": process, **window, **extra}))
-        return {
-            address: packed
-            for address, packed in await self._answers(streams, calls)
-            if isinstance(packed, bytes) and packed
-        }
+        answers = await self._answers(streams, calls)
+        return {address: packed for address, packed in answers if isinstance(packed, bytes) and packed}
 
     async def call_stack(self, keys: Iterable[Any] | None = None) -> dict[str, Any]:
         """By address, pairs of key and stack of the runs under way, or of those of them that have these keys."""

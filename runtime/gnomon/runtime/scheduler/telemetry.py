@@ -2,7 +2,7 @@
 
 A ring holds columns (flat arrays and lists), never an object per record, and numbers its records from 0. A reader asks
 for what came since a number and is told how many of these are gone: nothing is dropped silently. The totals by prefix,
-worker, span and pair count every record, those that fell out of a ring included. All times are scheduler time in seconds.
+worker, span and pair count every record, those that fell out of a ring included. Times are seconds, of the scheduler.
 
 This room keeps and hands out; it does no input or output, draws nothing and judges nothing. Both answers, of ``mark``
 and ``since``, are plain values that msgpack carries.
@@ -304,8 +304,8 @@ class Telemetry:
         """Where the records stand: the answer to ``telemetry_mark``.
 
         ``number`` is what ``since`` takes; the difference of two marks' totals is complete, whatever the rings lost.
-        Rows of ``prefixes``, ``worker_totals`` and ``spans``: name, count, erred, nbytes, seconds of decode, compute and
-        encode (0 for both in spans). Rows of ``prefix_cpu`` and ``worker_cpu``: name, seconds on the processor, and
+        Rows of ``prefixes``, ``worker_totals`` and ``spans``: name, count, erred, nbytes, seconds of decode, compute
+        and encode (0 for both in spans). Rows of ``prefix_cpu`` and ``worker_cpu``: name, seconds on the processor, and
         seconds of compute of which these are a part. ``demand``: pairs of worker and kind that there is demand of.
         ``regions``: prefix, region, count, seconds, own seconds.
         """
@@ -345,8 +345,9 @@ class Telemetry:
         transfers, transfers_missed, transfers_next = self._transfers.read(number[1], limit)
         keys, prefixes, worker_ids, threads, timings, nbytes, ok, cpus, spans = runs
         pages: dict[str, Any] = {}
-        missed, after = (runs_missed, transfers_missed), (runs_next, transfers_next)
-        last = (self._runs.next, self._transfers.next)
+        missed: tuple[int, ...] = (runs_missed, transfers_missed)
+        after: tuple[int, ...] = (runs_next, transfers_next)
+        last: tuple[int, ...] = (self._runs.next, self._transfers.next)
         if len(number) > 2:
             pages, more_missed, more_next = self._observations.since(number[2:], limit)
             missed, after, last = missed + more_missed, after + more_next, last + self._observations.numbers()

@@ -14,7 +14,7 @@ from typing import Any
 from gnomon.profiler import regions
 from gnomon.runtime.config import InstrumentSettings
 from gnomon.runtime.core import Model
-from gnomon.runtime.instruments.carried import Instruments
+from gnomon.runtime.instruments.attached import Attached
 from gnomon.runtime.instruments.demand import ASSIGNED, QUEUED
 from gnomon.runtime.messages import DemandChanged, Key
 from gnomon.runtime.scheduler.streams import WorkerStream
@@ -35,7 +35,7 @@ class Watching:
     """Of one scheduler."""
 
     def __init__(self, settings: InstrumentSettings, model: Model, telemetry: Telemetry) -> None:
-        self.instruments = Instruments("scheduler", settings)
+        self.instruments = Attached("scheduler", settings)
         self._enabled = settings.enabled
         self._model = model
         self._telemetry = telemetry
@@ -48,7 +48,7 @@ class Watching:
     def start(self) -> None:
         """Begin; on the scheduler's loop."""
         if self._enabled:
-            self.instruments.start(asyncio.get_running_loop())
+            self.instruments.start()
             self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._report)
 
     def stop(self) -> None:

@@ -9,9 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
-from gnomon.runtime.instruments.carried import Instruments, Report, merge
+from gnomon.runtime.instruments.attached import Attached
 from gnomon.runtime.instruments.demand import FETCHING, READY, Demand
-from gnomon.runtime.instruments.offloop import off_loop
 from gnomon.runtime.messages import DemandChanged, ErrorRecord, Failure, Message, Request, Response
 
 if TYPE_CHECKING:
@@ -33,14 +32,14 @@ class Watching:
         self._worker = worker
         settings = worker.settings.instruments
         self._enabled = settings.enabled
-        self._instruments = Instruments("agent", settings, children=not worker.nanny)
+        self._instruments = Attached("agent", settings, children=not worker.nanny)
         self._demand = Demand(clock.now)
-        self._of_executor: Report = {}
+        self._of_executor: dict[str, Any] = {}
         self._background: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin; on the agent's loop."""
-        self._instruments.start(asyncio.get_running_loop())
+        self._instruments.start()
 
     def stop(self) -> None:
         """End. Idempotent."""
@@ -64,11 +63,11 @@ class Watching:
         if changes is not None:
             self._worker.send_to_scheduler([DemandChanged(*changes)])
 
-    def report(self) -> Report:
+    def report(self) -> dict[str, Any]:
         """What was measured since the last heartbeat; and ask the executor, whose answer goes with the next one."""
         if not self._enabled:
             return {}
-        report, self._of_executor = merge(self._instruments.report(self._waiting()), self._of_executor), {}
+        report, self._of_executor = _merged(self._instruments.report(self._waiting()), self._of_executor), {}
         self._worker.send_to_executor([Request(REPORT, "report", {})])
         return report
 
@@ -87,7 +86,7 @@ class Watching:
         window: dict[str, Any] = {name: request.arguments.get(name) for name in ("start", "stop")}
         reply: Message
         try:
-            packed = await off_loop(lambda: self._instruments.profile(**window, tasks=False), "gnomon-profile")
+            packed = await self._instruments.profile(**window)
             reply = Response(request.request_id, packed)
         except (TypeError, ValueError) as exc:
             reply = Failure(request.request_id, ErrorRecord(type(exc).__name__, str(exc)))
@@ -97,3 +96,8 @@ class Watching:
         """Runs that were not handed to the executor."""
         model = self._worker.model
         return len(model.runs) - sum(pool.handed for pool in model.pools.values())
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two processes' reports as one (see ``instruments.carried.Report``)."""
+    return {part: {**one.get(part, {}), **other.get(part, {})} for part in {**one, **other}}

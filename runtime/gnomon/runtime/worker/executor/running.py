@@ -52,7 +52,10 @@ _NO_ARGUMENTS: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
 
 class TaskRunner:
-    """Runs rows. ``cells``: where runs under way are recorded (see ``page``); ``measure``: how long they are on the CPU."""
+    """Runs rows.
+
+    ``cells``: where runs under way are recorded (see ``page``); ``measure``: how long they are on the CPU.
+    """
 
     def __init__(
         self,

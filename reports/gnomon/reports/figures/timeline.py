@@ -1,0 +1,54 @@
+"""The timeline: the task stream, and below it on the same axis what processes measured of themselves.
+
+Contents: timeline.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.reports.figures.rectangles import Rectangles
+from gnomon.reports.figures.resampled import resampled
+from gnomon.reports.figures.task_stream import task_stream
+from gnomon.reports.recording import Recording
+
+__all__ = ["timeline"]
+
+#: Lines of a series: dash and colours; both tell them apart. They are readable on light and on dark ground.
+_LINES = (("#0072b2", "solid"), ("#d55e00", "dashed"))
+
+
+def timeline(recording: Recording, drawn: Rectangles) -> Any:
+    """A Bokeh column named ``timeline``: the stream, then one small figure per measured quantity."""
+    from bokeh.layouts import column
+
+    stream = task_stream(recording, drawn)
+    below = [_small(stream.x_range, title, unit, lines) for title, unit, lines in resampled(recording)]
+    return column(stream, *below, sizing_mode="stretch_width", name="timeline")
+
+
+def _small(x_range: Any, title: str, unit: str, lines: Any) -> Any:
+    """One quantity over time, from zero; where nothing was measured there is a gap."""
+    from bokeh.models import ColumnDataSource, Range1d
+    from bokeh.plotting import figure
+
+    peak = max((value for _, _, values in lines for value in values if value == value), default=0.0)
+    plot = figure(
+        x_range=x_range, y_range=Range1d(start=0, end=1.08 * peak or 1.0), height=120, sizing_mode="stretch_width",
+        toolbar_location=None, tools="", title=f"{title}, {unit}", output_backend="canvas", min_border_left=110,
+    )  # fmt: skip
+    for (label, times, values), (color, dash) in zip(lines, _LINES, strict=False):
+        plot.line(
+            "x", "y", source=ColumnDataSource({"x": times, "y": values}), line_color=color, line_dash=dash,
+            line_width=1.6, legend_label=label,
+        )  # fmt: skip
+    plot.legend.location = "top_left"
+    plot.legend.orientation = "horizontal"
+    plot.legend.padding = plot.legend.margin = 2
+    plot.legend.label_text_font_size = "11px"
+    plot.title.text_font_size = "12px"
+    plot.title.text_font_style = "normal"
+    plot.background_fill_alpha = plot.border_fill_alpha = 0
+    plot.outline_line_alpha = 0.3
+    plot.yaxis.ticker.desired_num_ticks = 3
+    return plot
