@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from benchmarks.sizes import large
+from benchmarks.sizes import and_large
 from benchmarks.stage import security_for
 from gnomon.runtime import config
 from gnomon.runtime.comm import Handlers, connect, listen, new_event_loop
@@ -140,11 +140,10 @@ class Latency(_OnPair):
 class Bandwidth(_OnPair):
     """Large messages one way."""
 
-    params = (_WAYS, [1_000_000, 16_000_000])
+    params = (_WAYS, and_large([1_000_000], 16_000_000))
     param_names = ("way", "size")
 
     def setup(self, way, size):
-        large(size > 1_000_000 and "asyncio/asyncio" not in way)
         super().setup(way)
         self.batches = [[Request(i, "data", {"data": bytes(size)})] for i in range(max(2, 16_000_000 // size))]
 

@@ -11,20 +11,19 @@ import tracemalloc
 
 from benchmarks import callgrind
 from benchmarks.graphs import SHAPES, graph, message_of
-from benchmarks.sizes import large
+from benchmarks.sizes import and_large
 from benchmarks.zero_worker import ZeroCluster, brain_seconds
 
 
 class ZeroWorker:
     """CPU of the brain for a whole graph, from arrival to release."""
 
-    params = (list(SHAPES), [1_000, 10_000, 100_000], [10, 100, 1_000])
+    params = (list(SHAPES), and_large([1_000, 10_000], 100_000), [10, 100, 1_000])
     param_names = ("shape", "tasks", "workers")
     timer = staticmethod(brain_seconds)
     timeout = 300
 
     def setup(self, shape, tasks, workers):
-        large(tasks > 10_000)
         self.message = message_of(graph(shape, tasks))
         self.cluster = ZeroCluster(workers)
         gc.collect()

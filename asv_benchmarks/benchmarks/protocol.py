@@ -102,8 +102,9 @@ class Calls:
             loads_code(dumps_code(operator.add))
 
     def time_lambda(self):
-        for i in range(20):
-            dumps_code(lambda x: x + i)
+        offset = 3
+        for _ in range(20):
+            dumps_code(lambda x: x + offset)
 
     def track_call_bytes(self):
         return len(self.call)

@@ -1,23 +1,18 @@
-"""Which parameters run when: large ones only where somebody asks for them.
-
-A benchmark calls ``large`` in its setup for what takes too long for every day; asv shows such parameters as not
-available until ``GNOMON_BENCHMARKS=full`` is set.
-"""
+"""Which parameters run when: large ones only where somebody asks for them, by ``GNOMON_BENCHMARKS=full``."""
 
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
-__all__ = ["FULL", "large"]
+__all__ = ["FULL", "and_large"]
+
+_Size = TypeVar("_Size")
 
 #: Whether everything is to run, however long it takes.
 FULL = os.environ.get("GNOMON_BENCHMARKS") == "full"
 
 
-def large(condition: bool) -> None:
-    """Skip these parameters if they are large, unless everything is to run.
-
-    Raises NotImplementedError, which asv takes for a skip.
-    """
-    if condition and not FULL:
-        raise NotImplementedError("runs with GNOMON_BENCHMARKS=full")
+def and_large(every_day: list[_Size], *large: _Size) -> list[_Size]:
+    """The values of a parameter: those of every day, and the large ones where everything is to run."""
+    return [*every_day, *large] if FULL else every_day

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.sizes import large
+from benchmarks.sizes import and_large
 from benchmarks.stage import security_for
 from gnomon.runtime.messages import ByReference
 from gnomon.runtime.protocol import Segment, decode_payload, encode_payload
@@ -101,11 +101,10 @@ class Small(_OnServer):
 class Scatter(_OnServer):
     """A client brings values to a worker."""
 
-    params = (_TRANSPORTS, [4_000_000, 64_000_000])
+    params = (_TRANSPORTS, and_large([4_000_000], 64_000_000))
     param_names = ("transport", "size")
 
     def setup(self, transport, size):
-        large(size > 4_000_000)
         super().setup(transport)
         self.hold(transport, 1, size)
         self.value = self.store.values[1, 1]

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import operator
 import sys
 import time
 from array import array
 
-from gnomon.runtime.comm import new_event_loop
-from gnomon.runtime.messages import (
-    Codes,
-    ComputeTasks,
-    DropValues,
-    ExecutorReady,
-    FreeTasks,
-    RunTasks,
-    TasksErred,
-    TasksFinished,
-)
-from gnomon.runtime.protocol import decode_error, dumps_call, dumps_code
-from gnomon.runtime.worker.executor.interface import ExecutorSettings
-from gnomon.runtime.worker.executor.process import ProcessExecutor
-from gnomon.runtime.worker.executor.thread import ThreadExecutor
+from benchmarks.crew import ADD, Crew
+from gnomon.runtime.messages import Codes, ComputeTasks, FreeTasks, RunTasks, TasksFinished
+from gnomon.runtime.protocol import dumps_call
 from gnomon.runtime.worker.state import Outbox, Settings, WorkerModel, dispatch, events
 
 _HOLDER = "tcp://10.0.0.9:1"
@@ -156,71 +142,6 @@ class BrainCounters:
     track_allocations.unit = "blocks held/task"
 
 
-class _Crew:
-    """An executor on a loop of its own; a context for ``run``."""
-
-    def __init__(self, kind, nthreads=1):
-        self.runner = asyncio.Runner(loop_factory=new_event_loop)
-        self.run = self.runner.run
-        self.batches = self.done = 0
-        self.failure = None
-        self.next_id = 1
-        self.news = None
-        self.wanted = 0
-        settings = ExecutorSettings(nthreads=nthreads)
-        if kind == "process":
-            self.executor = ProcessExecutor(
-                settings, on_messages=self._heard, on_lost=self._lost, on_failed=self._failed
-            )
-        else:
-            self.executor = ThreadExecutor(settings, on_messages=self._heard, by_reference=False)
-        self.run(self._open())
-
-    async def _open(self):
-        self.news = asyncio.Event()
-        await self.executor.start()
-        await asyncio.wait_for(self.news.wait(), 30)
-        self.executor.send([Codes((1, 2), (dumps_code(operator.add), dumps_code(len)))])
-        self.batches = 0
-
-    def close(self):
-        self.run(self.executor.close(5.0))
-        self.runner.close()
-
-    def _heard(self, messages, fds):
-        self.batches += 1
-        for message in messages:
-            if type(message) is TasksFinished:
-                self.done += len(message.task_ids)
-            elif type(message) is TasksErred:
-                self.failure = decode_error(message.errors[0])
-        if self.failure or self.done >= self.wanted or ExecutorReady in map(type, messages):
-            self.news.set()
-
-    def _lost(self, running, cause):
-        self._failed(cause)
-
-    def _failed(self, cause):
-        self.failure = decode_error(cause)
-        self.news.set()
-
-    async def perform(self, n, code=1, payload=b"", dependencies=(), chunk=0):
-        """Run ``n`` tasks, ``chunk`` at a time (0: all at once), and drop their results."""
-        for start in range(0, n, chunk or n):
-            count = min(chunk or n, n - start)
-            ids = tuple(range(self.next_id, self.next_id + count))
-            self.next_id += count
-            keys = tuple([f"task-{i}" for i in ids])
-            rows = RunTasks(ids, (1,) * count, keys, (code,) * count, (payload,) * count, (2e-5,) * count, dependencies)
-            self.wanted = self.done + count
-            self.news.clear()
-            self.executor.send([rows])
-            await asyncio.wait_for(self.news.wait(), 60)
-            if self.failure:
-                raise self.failure
-            self.executor.send([DropValues(ids)])
-
-
 class HandOff:
     """Empty tasks to an executor and back: one at a time, and a thousand at once."""
 
@@ -228,13 +149,13 @@ class HandOff:
     param_names = ("executor", "at_once")
 
     def setup(self, executor, at_once):
-        self.crew = _Crew(executor)
+        self.crew = Crew(executor)
         self.payload = dumps_call((1, 2), {})
-        self.crew.run(self.crew.perform(10, payload=self.payload))
+        self.crew.run(self.crew.perform(10, ADD, self.payload))
 
     def teardown(self, executor, at_once):
         self.crew.close()
 
     def time_tasks(self, executor, at_once):
         tasks = 200 if at_once == 1 else 2_000
-        self.crew.run(self.crew.perform(tasks, payload=self.payload, chunk=at_once))
+        self.crew.run(self.crew.perform(tasks, ADD, self.payload, chunk=at_once))

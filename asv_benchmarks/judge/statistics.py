@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 __all__ = ["Interval", "log_ratios", "noise_floor", "ratio_interval", "student_quantile"]
 
-RESAMPLES = 2000
-TRIM = 0.25  # share of the rounds dropped at each end: rounds hit by a burst of other work
-PLAIN = 0.05  # the bootstrap's own quantiles are read at this level, then stretched to the level asked for
+RESAMPLES = 1000
+TRIM = 0.34  # share of the rounds dropped at each end: rounds hit by a burst of other work
+TAIL = 0.16  # the bootstrap is read at about one standard error, where a few bad rounds don't reach, and then stretched
 LEAST_ROUNDS = 4
 
 
@@ -33,6 +33,7 @@ class Interval(NamedTuple):
     high: float
 
 
+@functools.lru_cache(maxsize=256)
 def student_quantile(p: float, degrees: int) -> float:
     """The p-quantile (0.5 < p < 1) of Student's t with a whole number of degrees of freedom."""
     low, high = 0.0, 1.0
@@ -82,34 +83,36 @@ def _draws(rounds: int) -> npt.NDArray[np.intp]:
 
 
 def _location(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The mean of each row's middle half."""
+    """The mean of each row's middle third or so."""
     rounds = rows.shape[1]
     dropped = int(rounds * TRIM)
     middle: npt.NDArray[np.float64] = np.sort(rows, axis=1)[:, dropped : rounds - dropped].mean(axis=1)
     return middle
 
 
+@functools.lru_cache(maxsize=4096)
+def _one_error(ratios: tuple[float, ...]) -> tuple[float, float, float]:
+    """The estimate, and how far the bootstrap's distribution reaches below and above it at TAIL."""
+    values = np.asarray(ratios, dtype=np.float64)
+    estimate = float(_location(values[None, :])[0])
+    low, high = np.quantile(_location(values[_draws(len(ratios))]), (TAIL, 1 - TAIL))
+    return estimate, max(0.0, estimate - float(low)), max(0.0, float(high) - estimate)
+
+
 def ratio_interval(ratios: Sequence[float], level: float) -> Interval:
     """The interval that misses the true ratio with probability ``level`` (both sides together).
 
-    A bootstrap over rounds gives the shape. With a handful of rounds its quantiles are too narrow, and far ones cannot
-    be read off at all, so the plain ones are stretched by Student's quantile over the normal one and by
-    sqrt(n / (n - 1)). Raises ValueError with fewer than four rounds.
+    A bootstrap over rounds gives the shape. With a handful of rounds its far quantiles are too narrow and are ruled by
+    the worst rounds, so it is read at one standard error and stretched by Student's quantile over the normal one and
+    by sqrt(n / (n - 1)). Raises ValueError with fewer than four rounds.
     """
     rounds = len(ratios)
     if rounds < LEAST_ROUNDS:
         raise ValueError(f"{rounds} rounds; an interval needs at least {LEAST_ROUNDS}")
-    values = np.asarray(ratios, dtype=np.float64)
-    estimate = float(_location(values[None, :])[0])
-    spread = _location(values[_draws(rounds)])
-    low, high = np.quantile(spread, (PLAIN / 2, 1 - PLAIN / 2))
-    stretch = student_quantile(1 - level / 2, rounds - 1) / NormalDist().inv_cdf(1 - PLAIN / 2)
+    estimate, below, above = _one_error(tuple(ratios))
+    stretch = student_quantile(1 - level / 2, rounds - 1) / NormalDist().inv_cdf(1 - TAIL)
     stretch *= math.sqrt(rounds / (rounds - 1))
-    return Interval(
-        math.exp(estimate),
-        math.exp(estimate - stretch * max(0.0, estimate - float(low))),
-        math.exp(estimate + stretch * max(0.0, float(high) - estimate)),
-    )
+    return Interval(math.exp(estimate), math.exp(estimate - stretch * below), math.exp(estimate + stretch * above))
 
 
 def noise_floor(base: Sequence[Sequence[float]], null: Sequence[Sequence[float]] | None = None) -> float:
@@ -119,7 +122,7 @@ def noise_floor(base: Sequence[Sequence[float]], null: Sequence[Sequence[float]]
     Without, each round of the base is compared with its next one.
     """
     if null is not None:
-        interval = ratio_interval(log_ratios(base, null), PLAIN)
+        interval = ratio_interval(log_ratios(base, null), 0.05)
         return max(interval.high, 1 / interval.low)
     steps = log_ratios(base[:-1], base[1:])
     # The steps share rounds with their neighbours and sum to the drift, so only their robust size is used.

@@ -33,7 +33,7 @@ ALLOWED = {
     "worker.executor": {"messages", "protocol", "instruments"} | BOTTOM,
     "scheduler": {"messages", "core", "comm", "protocol", "instruments"} | BOTTOM,
     "worker": {"messages", "worker.state", "worker.executor", "protocol", "comm", "transfer", "instruments"} | BOTTOM,
-    "client": {"messages", "protocol", "comm", "transfer", "worker.executor"} | BOTTOM,
+    "client": {"messages", "protocol", "comm", "transfer", "worker.executor", "instruments"} | BOTTOM,
     "deploy": {"messages", "scheduler", "worker", "client", "comm", "protocol"} | BOTTOM,
 }
 

@@ -24,6 +24,7 @@ import pytest
 
 from gnomon.profiler.causes import Cause
 from gnomon.profiler.clock import now
+from gnomon.profiler.gil import GapKind, GilMonitor
 from gnomon.profiler.loop import LoopMonitor
 from gnomon.profiler.os_thread import measured
 
@@ -76,7 +77,7 @@ async def until(condition, seconds=20.0):
 
 def slack_of(kind):
     # A loop without a clock at its poll is looked at every 80 ms while it is idle: its stalls begin somewhere between.
-    return 0.05 if kind in {"uvloop", "untimed"} else 0.02
+    return 0.09 if kind in {"uvloop", "untimed"} else 0.02
 
 
 class Seen:
@@ -102,10 +103,14 @@ def the_one(stalls, start, stop):
 
 
 def stalled(kind, body, **options):
-    """Run ``body`` as a callback of a watched loop; the stall that it made."""
+    """Run ``body`` as a callback of a watched loop; the stall that it made.
+
+    If the machine itself stood still meanwhile (virtual ones do), that is in the record too, and another try is made.
+    """
 
     async def main():
-        monitor = LoopMonitor(the_loop(kind), log_every=None, time_polls=kind != "untimed", **options)
+        gil = GilMonitor()
+        monitor = LoopMonitor(the_loop(kind), gil=gil, log_every=None, time_polls=kind != "untimed", **options)
         monitor.start()
         await until(lambda: monitor.lag.number >= 2)
         times = []
@@ -116,14 +121,25 @@ def stalled(kind, body, **options):
             times.append((started, now(), time.thread_time() - cpu))
 
         loop = the_loop(kind)
-        (loop.add_callback if kind == "tornado" else loop.call_soon)(callback)
-        await until(lambda: times)
-        start, stop, cpu = times[0]
-        await until(lambda: monitor.stalls(start, stop))
+        for _ in range(8):
+            times.clear()
+            (loop.add_callback if kind == "tornado" else loop.call_soon)(callback)
+            await until(lambda: times)
+            start, stop, cpu = times[0]
+            await until(lambda start=start, stop=stop: monitor.stalls(start, stop))
+            stall = the_one(monitor.stalls(start, stop), start, stop)
+            if disturbed(gil, start, stop) < 0.1 * (stop - start) and stall.samples:
+                break
         monitor.stop()
-        return Seen(the_one(monitor.stalls(start, stop), start, stop), start, stop, cpu)
+        return Seen(stall, start, stop, cpu)
 
     return run(kind, main())
+
+
+def disturbed(gil, start, stop):
+    """Seconds in which a thread that should have run did not, though nobody kept the GIL from it."""
+    gaps = [gap for gap in tuple(gil.gaps) if gap.kind is not GapKind.GIL]
+    return sum(max(min(gap.stop, stop) - max(gap.start, start), 0.0) for gap in gaps)
 
 
 @pytest.mark.parametrize("kind", [*LOOPS, "untimed"])
@@ -137,7 +153,7 @@ def test_python_code(kind):
     assert stall.stack[-1].function == "compute"
     assert stall.cause in {Cause.PYTHON, Cause.NO_PROCESSOR}
     if measured()["schedule"]:
-        own = stall.parts[Cause.PYTHON] + stall.parts.get(Cause.PAGE_FAULTS, 0.0)
+        own = stall.parts.get(Cause.PYTHON, 0.0) + stall.parts.get(Cause.PAGE_FAULTS, 0.0)
         assert own == pytest.approx(seen.cpu, abs=slack_of(kind) + 0.03)
         assert stall.parts.get(Cause.NO_PROCESSOR, 0.0) <= seen.duration - seen.cpu + 0.05
 
@@ -153,21 +169,22 @@ def test_blocking_calls(kind, body, detail):
     assert (seen.stall.function, seen.stall.file) == (body.__name__, __file__)
     if detail == "keeps the GIL" or measured()["waiting"]:
         assert seen.stall.detail == detail
-    assert seen.stall.parts[Cause.BLOCKING] >= 0.8 * seen.duration - 0.05, seen
+    queued = seen.stall.parts.get(Cause.NO_PROCESSOR, 0.0)
+    assert seen.stall.parts[Cause.BLOCKING] + queued >= 0.8 * seen.duration - slack_of(kind), seen
 
 
 @on_linux
 def test_a_blocking_read_of_a_socket_is_told_from_a_sleep():
     left, right = socket.socketpair()
     with left, right:
-        sender = threading.Timer(0.4, left.send, (b"x",))
 
         def read():
+            sender = threading.Timer(0.4, left.send, (b"x",))
+            sender.start()
             right.recv(1)
+            sender.join()
 
-        sender.start()
         seen = stalled("asyncio", read)
-        sender.join()
     assert (seen.stall.cause, seen.stall.function.rpartition(".")[2]) == (Cause.BLOCKING, "read")
     if measured()["waiting"]:
         assert seen.stall.detail == "waits for a socket"
@@ -250,7 +267,7 @@ def test_threads_that_compete_for_the_gil():
         for thread in threads:
             thread.join()
     parts = seen.stall.parts
-    assert parts[Cause.PYTHON] <= seen.cpu + 0.05
+    assert parts[Cause.PYTHON] <= seen.cpu + 0.05, seen
     assert parts.get(Cause.GIL, 0.0) + parts.get(Cause.NO_PROCESSOR, 0.0) > parts[Cause.PYTHON]
     assert parts[Cause.GIL] > 0.1 * seen.duration
     if seen.stall.cause is Cause.GIL:
@@ -278,6 +295,7 @@ def test_page_faults():
 
 CHILD = """
 import asyncio, json, sys
+from gnomon.profiler.gil import GapKind, GilMonitor
 from gnomon.profiler.loop import LoopMonitor
 
 async def main():
@@ -356,7 +374,7 @@ def test_warnings_are_limited_and_say_what_they_left_out(caplog):
         monitor.start()
         for number in range(1, 4):
             sleep(0.1)
-            await until(lambda number=number: len(monitor.stalls()) >= number)
+            await until(lambda number=number: sum(stall.function == "sleep" for stall in monitor.stalls()) >= number)
         monitor.stop()
         # Time goes by, and the next one may be logged again.
         monitor._log.interval, monitor._log._next = 0.0, 0.0
@@ -365,7 +383,7 @@ def test_warnings_are_limited_and_say_what_they_left_out(caplog):
 
     number = asyncio.run(main())
     first, last = [text for text in caplog.messages if "stood still for" in text]
-    assert "in sleep (" in first or number > 3
+    assert "in sleep (" in first or number > 3  # a crowded machine makes stalls of its own
     assert f"and {number - 1} more" in last
 
 

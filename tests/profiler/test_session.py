@@ -135,7 +135,14 @@ def test_what_is_damaged_is_refused(damage):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"nonsense", gzip.compress(b"nonsense"), gzip.compress(b"[1]"), gzip.compress(b"\xff"), b"\x1f\x8b\x08broken"],
+    [
+        b"",
+        b"nonsense",
+        gzip.compress(b"nonsense"),
+        gzip.compress(b"[1]"),
+        gzip.compress(b"\xff"),
+        b"\x1f\x8b\x08broken",
+    ],
 )
 def test_files_that_are_something_else_are_refused(tmp_path, content):
     path = tmp_path / "file"

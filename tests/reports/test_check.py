@@ -113,8 +113,9 @@ def test_a_wrong_file_is_refused_in_words(table, message):
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("duration", "1_000 ms", 1.0), ("duration", "2min", 120.0), ("duration", 3, 3.0), ("moved", "1.5 GiB", 1.5 * 2**30),
-        ("moved", "2 kB", 2000.0), ("utilisation", "80 %", 0.8), ("rate", "5 /s", 5.0), ("errors", "0", 0.0),
+        ("duration", "1_000 ms", 1.0), ("duration", "2min", 120.0), ("duration", 3, 3.0),
+        ("moved", "1.5 GiB", 1.5 * 2**30), ("moved", "2 kB", 2000.0), ("utilisation", "80 %", 0.8),
+        ("rate", "5 /s", 5.0), ("errors", "0", 0.0),
     ],
 )  # fmt: skip
 def test_units(name, text, value):

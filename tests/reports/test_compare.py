@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gnomon.reports.cli import report
-from gnomon.reports.compare import build_comparison, compare, sample, text
-from gnomon.reports.compare import lineup
+from gnomon.reports.compare import build_comparison, compare, lineup, sample, text
 from gnomon.reports.compare.noise import Level, judge, levels_of, ratio_of_means, student
 from gnomon.reports.compare.words import conclusions, headline, notices
 
@@ -348,3 +347,48 @@ def test_page_escapes_and_is_closed_to_the_network(make_cluster):
     assert "http://" not in page
     assert "https://" not in page
     assert len(page) < 100_000
+
+
+def profile(seconds):
+    """A session's plain form: ``main`` calls ``fast`` and ``slow``, with as many samples of each as asked for."""
+    from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Session, Thread
+
+    names = ["main", *seconds]
+    count = sum(seconds.values())
+    meta = {"start": 0.0, "stop": 10.0, "interval": 0.01, "samples": count, "ticks": count, "missed": 0, "cpu": 0.0,
+            "pid": 1, "process": "p", "python": "3"}  # fmt: skip
+    return Session(
+        meta=meta,
+        functions=tuple(Function(name, "m.py", 1, "m") for name in names),
+        nodes=Nodes((-1, *(0 for _ in seconds)), tuple(range(len(names))), tuple(1 for _ in names)),
+        buckets=(Bucket(0.0, 10.0, count, 0, 0.0, 0.0, 0.0),),
+        threads=(Thread(1, "t", "p"),),
+        labels=("",),
+        samples=Samples(
+            *((0,) * len(seconds),) * 3, tuple(range(1, len(names))), tuple(seconds.values())
+        ),
+    ).to_plain()  # fmt: skip
+
+
+def test_profiles_are_laid_on_one_tree(workload):
+    a, b = workload(1), workload(2)
+    a.profiles = [{"name": "w", "kind": "tasks", "session": profile({"fast": 600, "slow": 400})},
+                  {"name": "s", "kind": "scheduler", "session": profile({"x": 10})},
+                  {"name": "?", "kind": "tasks", "session": {"format": "nonsense"}}]  # fmt: skip
+    b.profiles = [{"name": "w", "kind": "tasks", "session": profile({"fast": 300, "slow": 600, "extra": 100})}]
+    outcome = compare([sample(a, "a")], [sample(b, "b")])
+    (compared,) = outcome.profiles
+    assert compared.kind == "tasks"
+    assert "1 profiles of A can't be read and are left out." in notices(outcome)
+    assert compared.samples == (1000, 1000)
+    assert [(each.name, round(each.b - each.a, 3), each.sure) for each in compared.functions] == [
+        ("m.fast", -0.3, True), ("m.slow", 0.2, True), ("m.extra", 0.1, True)
+    ]  # fmt: skip
+    roots = [frame for frame in compared.frames if frame.depth == 0]
+    assert [(frame.name, frame.width) for frame in roots] == [("m.main", pytest.approx(1.0))]
+    inner = [frame for frame in compared.frames if frame.depth == 1]
+    assert [frame.name for frame in inner] == ["m.extra", "m.fast", "m.slow"]
+    assert sum(frame.width for frame in inner) == pytest.approx(1.0)
+    assert all(low.left + low.width == pytest.approx(high.left) for low, high in pairwise(inner))
+    assert "m.slow: A 40.0 %, B 60.0 % (+20.0 points)" in build_comparison(outcome)
+    assert "m.slow" in text(outcome)

@@ -1,7 +1,7 @@
 """The bars of the comparison on recordings of real clusters: ten pairs of the same code, ten with one prefix slowed.
 
-The loops are pure Python of about two milliseconds, so that a recording is 600 tasks and a second long; other work on the
-machine disturbs it as much as it likes.
+The loops are pure Python of about two milliseconds, so that a recording is 600 tasks and a second long; other work on
+the machine disturbs it as much as it likes.
 """
 
 from __future__ import annotations

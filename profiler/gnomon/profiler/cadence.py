@@ -44,8 +44,12 @@ class Cadence:
         """Seconds until the next tick is due; zero or less if it is."""
         return self.deadline - now
 
-    def tick(self, now: float) -> None:
-        """A tick begins: how late is it, and which is next."""
+    def tick(self, now: float) -> int:
+        """A tick begins: how late is it, and which is next.
+
+        Returns how many ticks it stands for: itself, and those that fell out before it. Whatever kept the sampler from
+        the GIL is still in the stacks that it sees now, so they count for the whole time.
+        """
         late = now - self.deadline
         self.late = late if late > 0.0 else 0.0
         self.late_sum += self.late
@@ -53,10 +57,12 @@ class Cadence:
             self.late_max = self.late
         self.ticks += 1
         self.deadline += self.interval
-        if self.deadline <= now:
-            skipped = int((now - self.deadline) / self.interval) + 1
-            self.missed += skipped
-            self.deadline += skipped * self.interval
+        if self.deadline > now:
+            return 1
+        skipped = int((now - self.deadline) / self.interval) + 1
+        self.missed += skipped
+        self.deadline += skipped * self.interval
+        return 1 + skipped
 
     def spent(self, cpu: float) -> None:
         """What the last tick cost in seconds of CPU, all that goes with it included. Adapts the interval."""

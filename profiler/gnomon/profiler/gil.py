@@ -16,15 +16,15 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from enum import StrEnum
-from types import FrameType
 from typing import Any, NamedTuple
 
 from gnomon.profiler import os_thread
 from gnomon.profiler.clock import now
 from gnomon.profiler.cost import Cost, CostMeter
 from gnomon.profiler.histogram import Histogram
+from gnomon.profiler.looks import Leaf, Look
 from gnomon.profiler.series import Series
-from gnomon.profiler.stall_stacks import Frame, stack_of
+from gnomon.profiler.stall_stacks import Frame, frames_of
 from gnomon.profiler.ticker import Hook, Ticker, TickSource
 
 __all__ = ["Gap", "GapKind", "GilMonitor", "Holder"]
@@ -97,7 +97,7 @@ class GilMonitor:
         self._schedules: os_thread.ScheduleFile | None = None  # of the ticking thread
         self._schedule: os_thread.Schedule | None = None
         self._clocks: dict[int, _Clock] = {}
-        self._positions: dict[int, tuple[object, int]] = {}
+        self._leaves: dict[int, Leaf] = {}  # where threads were at the last tick
         self._row = now()
         self._row_ticks = self._row_contended = 0
         self._row_wait = self._row_max = 0.0
@@ -136,25 +136,25 @@ class GilMonitor:
             if schedules is not None:
                 schedules.close()
 
-    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> bool:
+    def _observe(self, due: float, woke: float, look: Look) -> bool:
         usage = os_thread.own_usage()
         if self._last_woke:
-            self._count(due, woke, usage, frames)
-        self._last_woke = woke
+            self._count(due, woke, usage, look)
+        self._last_woke, self._usage = woke, usage
         attention = False
         for follower in self._followers:
-            attention |= bool(follower(due, woke, frames))
+            attention |= bool(follower(due, woke, look))
         if woke - self._refreshed >= _REFRESH:
             mark = self._meter.begin()
-            self._refresh(woke, frames)
+            self._refresh(woke, look)
             self._meter.end(mark)
-        self._positions = {ident: (frame.f_code, frame.f_lasti) for ident, frame in frames.items()}
+        self._leaves = look.leaves
         self._left = now()
-        usage, self._usage = self._usage, os_thread.own_usage()
+        # Only now, for what this tick itself waited for is no wait of the next.
+        usage = os_thread.own_usage()
         if self._left - woke >= _GAP:
-            usage, self._usage = self._usage, usage
             self._note_gap(woke, self._left, usage, None)
-            self._usage = usage
+        self._usage = usage
         return attention
 
     def clocks(self) -> dict[int, float]:
@@ -166,19 +166,19 @@ class GilMonitor:
                 found[ident] = cpu
         return found
 
-    def busiest(self, before: Mapping[int, float], frames: Mapping[int, FrameType], but: int) -> Holder | None:
+    def busiest(self, before: Mapping[int, float], look: Look, but: int) -> Holder | None:
         """The thread that used most processor time since ``clocks()`` gave ``before``, other than ``but`` and this."""
         used = {
             ident: cpu - before.get(ident, 0.0)
             for ident, cpu in self.clocks().items()
-            if ident in frames and ident not in {but, threading.get_ident()}
+            if ident in look.leaves and ident not in {but, threading.get_ident()}
         }
         if not used:
             return None
         ident = max(used, key=used.__getitem__)
         if used[ident] < 0.001:
             return None
-        return Holder(self._name(ident), ident, stack_of(frames[ident]))
+        return Holder(self._name(ident), ident, frames_of(look.stacks().get(ident)))
 
     def cost(self) -> Cost:
         """CPU seconds and ticks; the cheap part of a tick is estimated."""
@@ -199,7 +199,7 @@ class GilMonitor:
             "switch_interval": sys.getswitchinterval(),
         }
 
-    def _count(self, due: float, woke: float, usage: os_thread.Usage, frames: Mapping[int, FrameType]) -> None:
+    def _count(self, due: float, woke: float, usage: os_thread.Usage, look: Look) -> None:
         late = max(woke - due, 0.0)
         self.lateness.add(late)
         self._row_ticks += 1
@@ -214,7 +214,7 @@ class GilMonitor:
         if woke - start >= _GAP:
             # Who it was must be found out before the first system call, which lets the others go on.
             by_gil = self.has_gil and self._asked(usage) >= 0.3 * (woke - start)
-            self._note_gap(start, woke, usage, self._who_held(woke - start, frames) if by_gil else None)
+            self._note_gap(start, woke, usage, self._who_held(woke - start, look) if by_gil else None)
         if woke - self._row >= 1.0:
             ticks = self._row_ticks
             self.series.append(woke, self._row_contended / ticks, self._row_wait / ticks, self._row_max)
@@ -240,44 +240,43 @@ class GilMonitor:
         """Seconds that this thread waited for the GIL, as told by how often it woke to ask for it."""
         return max(usage.voluntary - self._usage.voluntary - 1, 0) * sys.getswitchinterval()
 
-    def _who_held(self, late: float, frames: Mapping[int, FrameType]) -> Holder | None:
+    def _who_held(self, late: float, look: Look) -> Holder | None:
         """The thread that moved on since the last tick and, of several, used the processor most.
 
         Threads that waited for the GIL like this one stand where they stood: in the call that they come back from.
         """
         # The stacks before anything else: a system call lets go of the GIL, and the threads go on.
+        stacks = look.stacks()
         this = threading.get_ident()
-        stacks = {
-            ident: stack_of(frame)
-            for ident, frame in frames.items()
-            if ident != this and self._positions.get(ident) != (frame.f_code, frame.f_lasti)
-        }
+        moved = [ident for ident, leaf in look.leaves.items() if ident != this and self._leaves.get(ident) != leaf]
         used = {}
-        for ident in stacks:
+        for ident in moved:
             clock = self._clocks.get(ident)
             cpu = os_thread.cpu_clock(clock.native_id) if clock else None
             used[ident] = cpu - clock.cpu if clock and cpu is not None else late / 2
         if used:
             ident = max(used, key=used.__getitem__)
-            return Holder(self._name(ident), ident, stacks[ident])
-        gone = [ident for ident in self._positions if ident not in frames and ident in self._clocks]
+            return Holder(self._name(ident), ident, frames_of(stacks.get(ident)))
+        gone = [ident for ident in self._leaves if ident not in look.leaves and ident in self._clocks]
         return Holder(self._clocks[gone[0]].name, gone[0], ()) if gone else None
 
     def _name(self, ident: int) -> str:
         clock = self._clocks.get(ident)
         return clock.name if clock else _name_of(ident)
 
-    def _refresh(self, woke: float, frames: Mapping[int, FrameType]) -> None:
+    def _refresh(self, woke: float, look: Look) -> None:
         self._refreshed = woke
         clocks = {}
         for thread in threading.enumerate():
             ident, native_id = thread.ident, thread.native_id
-            if ident in frames and ident is not None and native_id is not None:
+            if ident in look.leaves and ident is not None and native_id is not None:
                 cpu = os_thread.cpu_clock(native_id)
                 if cpu is not None:
                     clocks[ident] = _Clock(thread.name, native_id, cpu)
         self._clocks = clocks
-        self._schedule = self._schedules.read() if self._schedules else None
+        if self._schedules is None:
+            self._schedules = os_thread.ScheduleFile(threading.get_native_id())
+        self._schedule = self._schedules.read()
 
 
 def _name_of(ident: int) -> str:

@@ -28,7 +28,7 @@ class Piece:
     start: float
     stop: float
     ticks: int = 0
-    missed: float = 0
+    missed: int = 0
     late: float = 0.0
     late_max: float = 0.0
     cpu: float = 0.0
@@ -55,9 +55,9 @@ class Piece:
 
 
 class _Ticks:
-    """A bucket with every tick: its time, its lateness, and where its samples end in ``keys``."""
+    """A bucket with every tick: its time, lateness and weight, and where its samples end in ``keys``."""
 
-    __slots__ = ("cpu", "ends", "keys", "lates", "missed", "regions", "start", "stop", "times")
+    __slots__ = ("cpu", "ends", "keys", "lates", "regions", "start", "stop", "times", "weights")
 
     def __init__(self, start: float) -> None:
         self.start = start
@@ -66,34 +66,40 @@ class _Ticks:
         self.lates: array[float] = array("d")
         self.ends: array[int] = array("q")
         self.keys: array[int] = array("q")
-        self.missed = 0
+        self.weights: array[int] = array("q")
         self.cpu = 0.0
         self.regions: RegionTotals = {}
 
     def copy(self) -> _Ticks:
         """The bucket as it is now."""
         copy = _Ticks(self.start)
-        copy.stop, copy.missed, copy.cpu, copy.regions = self.stop, self.missed, self.cpu, dict(self.regions)
-        copy.times, copy.lates, copy.ends, copy.keys = self.times[:], self.lates[:], self.ends[:], self.keys[:]
+        copy.stop, copy.cpu, copy.regions = self.stop, self.cpu, dict(self.regions)
+        copy.times, copy.lates, copy.weights = self.times[:], self.lates[:], self.weights[:]
+        copy.ends, copy.keys = self.ends[:], self.keys[:]
         return copy
 
     def piece(self, start: float, stop: float) -> Piece:
-        """What lies in a window. Regions, CPU and missed ticks have no times: they are taken in proportion."""
+        """What lies in a window. Regions and CPU have no times: they are taken in proportion."""
         first, last = bisect_left(self.times, start), bisect_right(self.times, stop)
         begin = self.ends[first - 1] if first else 0
         end = self.ends[last - 1] if last else 0
-        lates = self.lates[first:last]
+        lates, weights = self.lates[first:last], self.weights[first:last]
+        counts = Counter(self.keys[begin:end])
+        for tick, weight in enumerate(weights, first):
+            if weight > 1:
+                for key in self.keys[self.ends[tick - 1] if tick else 0 : self.ends[tick]]:
+                    counts[key] += weight - 1
         start, stop = max(start, self.start), min(stop, self.stop)
         part = (stop - start) / (self.stop - self.start) if self.stop > self.start else 1.0
         return Piece(
             start,
             stop,
             last - first,
-            self.missed * part,
+            sum(weights) - len(weights),
             sum(lates),
             max(lates, default=0.0),
             self.cpu * part,
-            Counter(self.keys[begin:end]),
+            counts,
             {key: (n * part, total * part, own * part) for key, (n, total, own) in self.regions.items()},
         )
 
@@ -125,9 +131,10 @@ class History:
         self._open = _Ticks(now)
         self._ticks.append(self._open)
 
-    def add(self, now: float, late: float, keys: array[int], count: int) -> None:
+    def add(self, now: float, late: float, weight: int, keys: array[int], count: int) -> None:
         """A tick and its samples, the first ``count`` of ``keys``, go to the open bucket.
 
+        ``weight``: how many ticks it stands for, those that fell out before it included.
         Makes no object that the collector tracks, so that the sampler's thread starts no collection here.
         """
         bucket = self._open
@@ -135,18 +142,19 @@ class History:
             raise ValueError("no bucket is open")
         bucket.times.append(now)
         bucket.lates.append(late)
+        bucket.weights.append(weight)
         for at in range(count):
             bucket.keys.append(keys[at])
         bucket.ends.append(len(bucket.keys))
         bucket.stop = now
         self._samples += count
 
-    def close(self, now: float, *, missed: int, cpu: float, regions: RegionTotals) -> None:
+    def close(self, now: float, *, cpu: float, regions: RegionTotals) -> None:
         """End the open bucket, and keep within bounds. A bucket in which nothing happened is not kept."""
         bucket, self._open = self._open, None
         if bucket is None:
             return
-        bucket.stop, bucket.missed, bucket.cpu, bucket.regions = now, missed, cpu, regions
+        bucket.stop, bucket.cpu, bucket.regions = now, cpu, regions
         if not bucket.times and not regions:
             self._ticks.remove(bucket)
         self._fold(now)

@@ -15,8 +15,7 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from types import CodeType, FrameType
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from gnomon.profiler import os_thread
@@ -25,6 +24,7 @@ from gnomon.profiler.cost import Cost, CostMeter
 from gnomon.profiler.gc_monitor import GcMonitor
 from gnomon.profiler.gil import Gap, GapKind, GilMonitor
 from gnomon.profiler.histogram import Histogram
+from gnomon.profiler.looks import Leaf, Look
 from gnomon.profiler.polling import PollTimer, SampledWork, is_polling
 from gnomon.profiler.series import Series
 from gnomon.profiler.stalls import Point, Stall, StallLog, Suspicion, judge, read_point
@@ -43,7 +43,7 @@ _CREDIBLE = 0.005
 
 
 #: A loop that runs these is waiting but for the monitors.
-_MONITORS = {__name__, "gnomon.profiler.polling", "gnomon.profiler.stalls", "gnomon.profiler.os_thread"}
+_MONITORS = {__file__} | {function.__code__.co_filename for function in (is_polling, judge, os_thread.own_usage)}
 
 
 class ThreadSampler(Protocol):
@@ -223,7 +223,7 @@ class LoopMonitor:
         self._schedules: os_thread.ScheduleFile | None = None  # of the loop's thread
         self._timer: PollTimer | None = None
         self._work = SampledWork()
-        self._driver: tuple[CodeType, int] | None = None
+        self._driver: Leaf | None = None
         self._point = Point(0.0, os_thread.own_usage(), None)
         self._finished: deque[_Finished] = deque()
         self._suspicion: Suspicion | None = None
@@ -338,12 +338,12 @@ class LoopMonitor:
 
     # On the sampler's thread
 
-    def _observe(self, due: float, woke: float, frames: Mapping[int, FrameType]) -> bool:
+    def _observe(self, due: float, woke: float, look: Look) -> bool:
         self._ticks += 1
-        frame = frames.get(self._ident)
-        if frame is None or not self._running:
+        leaf = look.leaves.get(self._ident)
+        if leaf is None or not self._running:
             return False
-        polling = is_polling(frame, self._driver)
+        polling = is_polling(leaf, self._driver)
         if self._timer is None:
             idle = polling and woke < self._due + _CREDIBLE
             schedule = self._schedules.read() if self._schedules else None
@@ -356,9 +356,9 @@ class LoopMonitor:
         if start or self._finished or self._suspicion:
             mark = self._watch_meter.begin()
             if start:
-                self._sample(start, woke, frame, polling=polling or frame.f_globals.get("__name__") in _MONITORS)
+                self._sample(start, woke, look, polling=polling or leaf[0].co_filename in _MONITORS)
             while self._finished:
-                self._close(self._finished.popleft(), frames)
+                self._close(self._finished.popleft(), look)
             if not start:
                 self._suspicion = None
             self._watch_meter.end(mark)
@@ -385,12 +385,15 @@ class LoopMonitor:
         """Without a clock at the poll: half-way from the last sign of life to the next look that was due."""
         return max(self._alive, self._edge)
 
-    def _sample(self, start: float, woke: float, frame: FrameType, *, polling: bool) -> None:
+    def _sample(self, start: float, woke: float, look: Look, *, polling: bool) -> None:
+        stack = look.stacks().get(self._ident)
+        if stack is None:
+            return
         suspicion = self._suspicion
         if suspicion is None or abs(suspicion.start - start) > 0.001:
             self._previous = suspicion
             suspicion = self._suspicion = self._suspect(start, woke)
-        suspicion.sample(woke, frame, polling=polling)
+        suspicion.sample(woke, stack, polling=polling)
         if not suspicion.reported and woke - start > max(self._lasting, self.threshold):
             suspicion.reported = True
             self._log.write_lasting(woke - start, suspicion.dominating())
@@ -399,13 +402,13 @@ class LoopMonitor:
         assert self._schedules is not None
         return Suspicion(start, woke, self._native_id, self._schedules, self._gil.clocks())
 
-    def _close(self, finished: _Finished, frames: Mapping[int, FrameType]) -> None:
+    def _close(self, finished: _Finished, look: Look) -> None:
         gaps = [gap for gap in tuple(self._gil.gaps) if gap.stop > finished.start and gap.start < finished.stop]
         start = _true_start(finished, gaps)
         if finished.stop - start <= self.threshold:
             return
         suspicion = self._evidence_of(finished)
-        competitor = self._gil.busiest(suspicion.clocks, frames, self._ident) if suspicion else None
+        competitor = self._gil.busiest(suspicion.clocks, look, self._ident) if suspicion else None
         stall = judge(
             start,
             finished.stop,
@@ -437,7 +440,8 @@ class LoopMonitor:
 
 
 def _overlaps(suspicion: Suspicion | None, finished: _Finished) -> bool:
-    return suspicion is not None and suspicion.start < finished.stop and suspicion.opened > finished.start
+    """Whether samples are of a stall. What was seen after its end is of what came next, however far back that began."""
+    return suspicion is not None and finished.start < suspicion.opened < finished.stop
 
 
 def _true_start(finished: _Finished, gaps: list[Gap]) -> float:

@@ -1,12 +1,17 @@
-"""How the interpreter is asked for its threads' frames, in plain Python. ``native.pxd`` is the same for compiled code.
+"""How the interpreter is asked for its threads' stacks, in plain Python. ``native.pxd`` is the same for compiled code.
 
-On Python 3.11 ``sys._current_frames()`` may deadlock: it makes frame objects while it holds the lock of the list of
-threads; making one may start a garbage collection; a finalizer in that needs the same lock, or lets another thread run
-that waits for it while holding the GIL (python/cpython#106883). So collection is held off across the call, and the
-setting restored. Between two bytecodes another thread may run and turn collection on or off itself; so that neither
-side undoes what the other did, the steps run inside *one* call of C code, in which the interpreter never switches
-threads. (Where an audit hook written in Python looks at ``sys._current_frames``, it may switch inside the hook. No
-lock is held then; only a change of the setting by another thread in just that moment could be lost.)
+Stacks of other threads are safe to read only while these don't run. Bytecode can't ensure that, but C code called from
+it can, for the interpreter switches threads between bytecodes only: so the whole look, frames and all they are asked
+for, is *one* call, ``list`` drawing through a chain of C iterators. What comes out holds code objects and numbers and
+no frame.
+
+On Python 3.11 that isn't enough: there, making a frame object may start a garbage collection, and a finalizer in it may
+let other threads run after all. Inside ``sys._current_frames()``, which holds the lock of the list of threads, that is
+a deadlock (python/cpython#106883); while a frame's caller is looked up it is a crash, for the caller may have ended. So
+collection is off during the look, and restored to what it was by the same chain, so that no other thread sees it off,
+and none that turns it on or off itself is overruled. (An audit hook written in Python that looks at
+``sys._current_frames`` may let others run. No lock is held then; only a change of the collector's setting by another
+thread in just that moment could be lost.)
 """
 
 from __future__ import annotations
@@ -14,37 +19,104 @@ from __future__ import annotations
 import gc
 import operator
 import sys
+import threading
+from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
-from types import FrameType
+from itertools import accumulate, chain, islice, repeat, takewhile
+from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["caller_id", "current_frames", "hold_collection", "release_collection"]
+__all__ = [
+    "Stack",
+    "caller_id",
+    "current_frames",
+    "current_stacks",
+    "hold_collection",
+    "read_stack",
+    "release_collection",
+]
+
+#: Code objects, instructions, and identities of frames, from the leaf to the root.
+Stack = tuple[list[CodeType], list[int], list[int]]
 
 #: From 3.12 on collections start between bytecodes only.
-_MAY_DEADLOCK = sys.implementation.name == "cpython" and sys.version_info < (3, 12)
+_COLLECTS_ANYWHERE = sys.implementation.name == "cpython" and sys.version_info < (3, 12)
+
+#: Frames are not followed further than this.
+_FAR = 8192
 
 _call: Callable[[Callable[[], Any]], Any] = operator.call
 
 
-def _frames_without_collection() -> dict[int, FrameType]:
-    """``sys._current_frames()`` with collection off, as a chain of C iterators that ``list`` draws through."""
+def current_stacks() -> dict[int, Stack]:
+    """The stacks of all threads by ident. Safe beside threads that come, go, and set the collector."""
+    found: list[dict[int, Any]] = []
+    frames: list[list[Any]] = []
+    codes: list[list[CodeType]] = []
+    lastis: list[list[int]] = []
+    ids: list[list[int]] = []
+    idents = _at_once(
+        [
+            partial(found.extend, map(_call, (sys._current_frames,))),
+            partial(frames.extend, map(list, _with_callers(found))),
+            partial(codes.extend, map(list, map(map, repeat(operator.attrgetter("f_code")), frames))),
+            partial(lastis.extend, map(list, map(map, repeat(operator.attrgetter("f_lasti")), frames))),
+            partial(ids.extend, map(list, map(map, repeat(id), frames))),
+            partial(list, map(list.clear, frames)),
+            partial(list, map(list, found)),
+            partial(list, map(dict.clear, found)),
+        ]
+    )[-2][0]
+    return dict(zip(idents, zip(codes, lastis, ids, strict=True), strict=True))
+
+
+def current_frames() -> dict[int, FrameType]:
+    """The frames of all other threads by ident, without deadlock, and with all their callers' frame objects made.
+
+    For those who need frames themselves. They run on while they are looked at: ``current_stacks`` is safer and exact.
+    """
+    found: list[dict[int, FrameType]] = []
+    _at_once(
+        [partial(found.extend, map(_call, (sys._current_frames,))), partial(list, map(list, _with_callers(found)))]
+    )
+    # The caller's own frame would keep itself alive, and all others with it, through the variable that gets this.
+    found[0].pop(threading.get_ident(), None)
+    return found[0]
+
+
+def _with_callers(found: list[dict[int, FrameType]]) -> Iterator[Iterator[FrameType]]:
+    """The frames from each leaf on. To be drawn from when ``found`` has been filled: iterators over lists see that."""
+    leaves = map(repeat, chain.from_iterable(map(dict.values, found)), repeat(1))
+    callers: Iterator[Any] = map(accumulate, map(chain, leaves, repeat(repeat("f_back"))), repeat(getattr))
+    return map(islice, map(takewhile, repeat(bool), callers), repeat(_FAR))
+
+
+def _at_once(steps: list[Callable[[], Any]]) -> list[Any]:
+    """The results of some steps taken inside one call of C code, with collection off where that is needed."""
+    if not _COLLECTS_ANYWHERE:
+        return list(map(_call, steps))
     restore: list[Callable[[], object]] = []
     choices: dict[bool, Callable[[], object]] = {True: gc.enable, False: bool}
     remember = partial(restore.extend, map(choices.__getitem__, map(_call, (gc.isenabled,))))
-    steps: tuple[Callable[[], Any], ...] = (remember, gc.disable, sys._current_frames)
-    last: Iterator[Callable[[], Any]] = map(_call, (restore.pop,))
+    before: tuple[Callable[[], Any], ...] = (remember, gc.disable)
+    after: Iterator[Callable[[], Any]] = map(_call, (restore.pop,))
     try:
-        frames: dict[int, FrameType] = list(map(_call, chain(steps, last)))[2]
-        return frames
+        return list(map(_call, chain(before, steps, after)))[2:-1]
     finally:
         if restore:  # an audit hook has refused
             restore.pop()()
 
 
-current_frames = _frames_without_collection if _MAY_DEADLOCK else sys._current_frames
-"""The running frame of every thread by ident. Safe beside threads that come, go, and set the collector."""
+def read_stack(stack: Stack, entries: list[object], lastis: array[int], frames: array[int]) -> int:
+    """Put a stack into columns from the leaf to the root; return its length, -1 if there is no room for it."""
+    count = len(stack[0])
+    if count > len(entries):
+        return -1
+    entries[:count] = stack[0]
+    lastis[:count] = array("i", stack[1])
+    frames[:count] = array("q", stack[2])
+    return count
 
 
 def hold_collection() -> bool:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 from gnomon.profiler.clock import now
 from gnomon.profiler.histogram import Histogram
+from gnomon.profiler.looks import Leaf
 
 __all__ = ["PollTimer", "SampledWork", "is_polling"]
 
@@ -144,15 +145,12 @@ class SampledWork:
                 self._worked += edges_ran + (inside if self._looks >= _IN_A_ROW else self._inside_ran)
 
 
-def is_polling(frame: FrameType, driver: tuple[CodeType, int] | None) -> bool:
+def is_polling(leaf: Leaf, driver: Leaf | None) -> bool:
     """Whether a loop's thread waits for events: in a selector, or in the C code that ``driver`` called to run the loop.
 
-    ``driver``: code and instruction of the frame that runs a loop written in C.
+    ``driver``: code and instruction of the call that runs a loop written in C.
     """
-    code = frame.f_code
-    if code in _SELECTS:
-        return True
-    return driver is not None and code is driver[0] and frame.f_lasti == driver[1]
+    return leaf[0] in _SELECTS or leaf == driver
 
 
 def _select_codes() -> frozenset[CodeType]:

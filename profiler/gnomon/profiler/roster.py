@@ -71,18 +71,27 @@ class Roster:
             if not thread.present:
                 self.forget(thread.ident)
 
-    def review(self) -> None:
-        """Now and then: notice new names, and idents that went to another thread between two ticks."""
+    def review(self, every_thread: bool) -> None:
+        """Now and then: notice new names, and idents that went to another thread between two ticks.
+
+        Such a thread is looked at in its own name if every thread is, else no longer.
+        """
         living = _threads()
         for watched in self.watched:
             ident = watched.ident
             thread, known = living.get(ident), self._objects.get(ident)
             if thread is None or known is None:
                 continue
-            if known() is not thread:
+            if known() is thread:
+                if ident not in self._named:
+                    self._rename(watched.number, thread.name)
+            elif every_thread:
                 self._watch(ident, None, thread)
-            elif ident not in self._named:
-                self._rename(watched.number, thread.name)
+            else:
+                self.forget(ident)
+
+    def forget_ended(self) -> None:
+        """The numbers of threads that are no longer looked at won't be asked for any more."""
         self._by_ident = {watched.ident: watched.number for watched in self.watched}
 
     def forget_stacks(self) -> None:

@@ -20,7 +20,6 @@ import os
 import sys
 import threading
 import weakref
-from array import array
 from typing import Any, NamedTuple
 
 from gnomon.profiler import labels, regions
@@ -32,7 +31,7 @@ from gnomon.profiler.history import History
 from gnomon.profiler.ledger import Ledger
 from gnomon.profiler.roster import Roster
 from gnomon.profiler.session import Session
-from gnomon.profiler.stacks import NODE_BITS, Watched, take_sample
+from gnomon.profiler.stacks import NODE_BITS, Look
 from gnomon.profiler.tree import Tree
 
 __all__ = ["Sampler", "Statistics"]
@@ -42,6 +41,9 @@ _NODE = (1 << NODE_BITS) - 1
 #: Seconds after which code objects that were seen are let go, and how many are held at most until then.
 _FORGET_AFTER = 60.0
 _FORGET_BEYOND = 50_000
+
+#: Seconds after which names are looked at again, and idents that went to another thread.
+_REVIEW_AFTER = 0.1
 
 _all: weakref.WeakSet[Sampler] = weakref.WeakSet()
 
@@ -108,14 +110,15 @@ class Sampler:
         self._roster = Roster()
         self._ledger = Ledger(self._roster.number_of)
         self._history = History()
-        self._keys: array[int] = array("q", bytes(8 * 64))
+        self._look = Look(self._tree, labels.by_thread, regions.by_thread, self._labels, self.depth)
         self._strangers: list[int] | None = [] if self.every_thread else None
         self._cpu = 0.0
-        self._closed = (0.0, 0)  # CPU and missed ticks up to the last bucket's end
+        self._closed = 0.0  # CPU up to the last bucket's end
         self._samples = 0
         self._seconds = 0.0
         self._started = 0.0
         self._forgot = 0.0
+        self._reviewed = 0.0
 
     # ------------------------------------------------------------------ life
 
@@ -194,8 +197,7 @@ class Sampler:
         with self._lock:
             at = now()
             history = self._history.copy()
-            cpu, missed = self._cpu - self._closed[0], self._cadence.missed - self._closed[1]
-            history.close(at, missed=missed, cpu=cpu, regions=self._ledger.peek())
+            history.close(at, cpu=self._cpu - self._closed, regions=self._ledger.peek())
             tree = (self._tree.parents[:], self._tree.functions[:], self._tree.lines[:])
             functions = list(self._tree.names.keys)
             threads = list(self._roster.threads)
@@ -244,46 +246,33 @@ class Sampler:
 
     def _tick(self, at: float, own: int) -> None:
         """One look at all threads."""
-        self._cadence.tick(at)
+        cadence, look, roster, strangers = self._cadence, self._look, self._roster, self._strangers
+        weight = cadence.tick(at)
+        watched = roster.watched
+        count = look.take(watched, 0, strangers, own)
+        if count < len(watched):
+            roster.drop_absent()
+        if strangers:
+            count = look.take(roster.meet(strangers), count, None, own)
+            strangers.clear()
+        self._samples += count
+        self._history.add(at, cadence.late, weight, look.keys, count)
+        if look.renewed or at - self._reviewed >= _REVIEW_AFTER:
+            look.renewed, self._reviewed = False, at
+            roster.review(self.every_thread)
+        # A bucket ends with a tick, so that what this one stands for is in the bucket in which it passed.
         opened = self._history.opened
         if opened is not None and at - opened >= self.bucket:
             self._close_bucket(at)
             self._history.open(at)
-        strangers, watched = self._strangers, self._roster.watched
-        count = self._look(watched, 0, strangers, own)
-        if count < len(watched):
-            self._roster.drop_absent()
-        if strangers:
-            count = self._look(self._roster.meet(strangers), count, None, own)
-            strangers.clear()
-        self._samples += count
-        self._history.add(at, self._cadence.late, self._keys, count)
-
-    def _look(self, watched: tuple[Watched, ...], first: int, strangers: list[int] | None, own: int) -> int:
-        """Put the samples of some threads behind the first ones; return how many there are then."""
-        if len(self._keys) < first + len(watched):
-            self._keys.extend(self._keys[:1] * (first + len(watched)))
-        return take_sample(
-            self._tree,
-            watched,
-            labels.by_thread,
-            regions.by_thread,
-            self._labels,
-            self.depth,
-            self._keys,
-            first,
-            strangers,
-            own,
-        )
 
     def _close_bucket(self, at: float) -> None:
         """A bucket's end: books are made up, and what has grown is cut back."""
         if self._history.opened is None:
             return
-        cpu, missed = self._closed
-        self._closed = (self._cpu, self._cadence.missed)
-        self._history.close(at, missed=self._cadence.missed - missed, cpu=self._cpu - cpu, regions=self._ledger.take())
-        self._roster.review()
+        before, self._closed = self._closed, self._cpu
+        self._history.close(at, cpu=self._cpu - before, regions=self._ledger.take())
+        self._roster.forget_ended()
         tree = self._tree
         if tree.size() > self.max_nodes:
             self._history.move(tree.prune(self._history.nodes(_NODE), self.max_nodes // 2), _NODE)

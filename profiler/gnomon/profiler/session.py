@@ -10,7 +10,8 @@ How the columns hang together::
     samples.bucket -> buckets (start, stop, ticks)        samples.thread -> threads      samples.label -> labels
 
 A count of samples becomes seconds by its bucket alone: ``count * buckets[b].tick_seconds``, whatever the interval was
-at that time.
+at that time. A sample that came late counts for the ticks that fell out before it as well: what kept the sampler from
+the GIL is what it then sees.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Thread(NamedTuple):
 class Bucket(NamedTuple):
     """A stretch of time: ``ticks`` samples of all threads were taken in it.
 
-    ``missed`` ticks fell out; ``late`` and ``late_max`` are the sum and maximum of the delay of ticks against their
+    ``missed`` ticks fell out, and are in the counts of the next one; ``late`` and ``late_max`` are the sum and maximum of the delay of ticks against their
     deadlines, in seconds; ``cpu`` is what the sampler itself used.
     """
 
@@ -95,8 +96,8 @@ class Bucket(NamedTuple):
 
     @property
     def tick_seconds(self) -> float:
-        """The seconds that one sample of one thread stands for."""
-        return (self.stop - self.start) / self.ticks if self.ticks else 0.0
+        """The seconds that one count of one thread stands for."""
+        return (self.stop - self.start) / (self.ticks + self.missed) if self.ticks else 0.0
 
 
 class Samples(NamedTuple):
@@ -129,7 +130,7 @@ class Session:
     """A profile. See the module's head for how its columns hang together.
 
     ``meta`` has at least ``start``, ``stop`` (wall clock, seconds), ``interval`` (mean seconds between ticks),
-    ``samples`` (stacks counted), ``ticks``, ``missed``, ``cpu`` (seconds of the sampler itself), ``pid``, ``process``
+    ``samples`` (the sum of counts), ``ticks``, ``missed``, ``cpu`` (seconds of the sampler itself), ``pid``, ``process``
     (a name) and ``python`` (version). ``labels[0]`` is "": no label.
     """
 

@@ -10,14 +10,14 @@ tick, so that an address of code can't have changed hands either. No frame is ke
 from __future__ import annotations
 
 from array import array
-from types import FrameType
 
 from gnomon.profiler import plain as snapshot
 from gnomon.profiler.frames import CUT
+from gnomon.profiler.plain import Stack
 from gnomon.profiler.regions import Books
 from gnomon.profiler.tree import Tree
 
-__all__ = ["LABEL_BITS", "MAX_LABELS", "MAX_THREADS", "NODE_BITS", "Watched", "take_sample"]
+__all__ = ["LABEL_BITS", "MAX_LABELS", "MAX_THREADS", "NODE_BITS", "Look", "Watched"]
 
 #: A sample is a number: thread, label and node side by side.
 NODE_BITS = 31
@@ -38,18 +38,21 @@ _NO_CODE = -2
 class Watched:
     """A sampled thread: its number in sessions, and the stack that it had at the last tick, leaf first."""
 
-    __slots__ = ("entries", "ident", "lastis", "nodes", "number", "present", "size", "spare", "spare_lastis")
+    __slots__ = ("entries", "frames", "ident", "lastis", "nodes", "number", "present", "size", "spare", "spare_lastis")
 
     def __init__(self, ident: int, number: int) -> None:
         self.ident = ident
         self.number = number
         self.present = True  #: whether the last sample found it
+        self.renewed = False  #: whether its outermost frame is another than at the last sample
+        self.root = 0
         self.size = 0
         self.entries: list[object] = []
         self.lastis = array("i", bytes(0))
         self.nodes = array("i", bytes(0))
         self.spare: list[object] = []
         self.spare_lastis = array("i", bytes(0))
+        self.frames = array("q", bytes(0))
         self.grow(64)
 
     def grow(self, more: int) -> None:
@@ -60,6 +63,7 @@ class Watched:
         self.lastis = array("i", bytes(self.lastis) + room)
         self.spare_lastis = array("i", bytes(self.spare_lastis) + room)
         self.nodes = array("i", bytes(self.nodes) + room)
+        self.frames = array("q", bytes(self.frames) + bytes(8 * more))
 
     def forget(self) -> None:
         """Drop the last stack and the code objects that it keeps alive."""
@@ -68,35 +72,53 @@ class Watched:
         self.entries = [None] * room
         self.spare = [None] * room
 
-    def read(self, frame: FrameType | None, books: Books | None) -> int:
+    def read(self, stack: Stack, books: Books | None) -> int:
         """Read a stack into the spare columns; return its length."""
-        count = 0
-        open_regions = books.top if books is not None else 0
-        while frame is not None:
-            if count + open_regions + 2 >= len(self.spare):
-                self.grow(len(self.spare))
-            if open_regions and books is not None:
-                count = self.read_regions(books, id(frame), count)
-            self.spare[count] = frame.f_code
-            self.spare_lastis[count] = frame.f_lasti
+        count = snapshot.read_stack(stack, self.spare, self.spare_lastis, self.frames)
+        while count < 0:
+            self.grow(len(self.spare))
+            count = snapshot.read_stack(stack, self.spare, self.spare_lastis, self.frames)
+        root = self.frames[count - 1] if count else 0
+        self.renewed = root != self.root and self.root != 0
+        self.root = root
+        regions = books.top if books is not None else 0
+        if count + regions + 1 >= len(self.spare):
+            self.grow(regions + 2)
+        if count >= _FAR:
+            self.spare[count] = CUT
+            self.spare_lastis[count] = _NO_CODE
+            self.frames[count] = 0
             count += 1
-            if count >= _FAR:
-                self.spare[count] = CUT
-                self.spare_lastis[count] = _NO_CODE
-                return count + 1
-            frame = frame.f_back
+        if regions and books is not None:
+            count = self.add_regions(books, count)
         return count
 
-    def read_regions(self, books: Books, frame: int, count: int) -> int:
-        """Put the regions that a frame has open in the stack, innermost first; return the stack's length."""
-        at = books.top - 1
-        while at >= 0:
-            if books.frames[at] == frame and count + 2 < len(self.spare):
-                self.spare[count] = books.mark(at)
-                self.spare_lastis[count] = _NO_CODE
-                count += 1
-            at -= 1
-        return count
+    def add_regions(self, books: Books, count: int) -> int:
+        """Put the open regions in the stack, each below the frame that entered it; return the new length.
+
+        Regions of frames that are not on the stack are left out: those of a coroutine that waits, for one.
+        """
+        more = 0
+        for frame in range(count):
+            for at in range(books.top):
+                if books.frames[at] == self.frames[frame]:
+                    more += 1
+        if more == 0 or count + more >= len(self.spare):
+            return count
+        # From the root to the leaf, so that nothing is overwritten before it was moved.
+        free = count + more - 1
+        frame = count - 1
+        while frame >= 0:
+            self.spare[free] = self.spare[frame]
+            self.spare_lastis[free] = self.spare_lastis[frame]
+            free -= 1
+            for at in range(books.top):
+                if books.frames[at] == self.frames[frame]:
+                    self.spare[free] = books.mark(at)
+                    self.spare_lastis[free] = _NO_CODE
+                    free -= 1
+            frame -= 1
+        return count + more
 
     def cut(self, count: int, depth: int) -> int:
         """Leave out the middle of a stack that is deeper than ``depth``; return the new length."""
@@ -147,56 +169,64 @@ class Watched:
                 self.nodes[at] = self.nodes[at - shift]
 
 
-def take_sample(
-    tree: Tree,
-    watched: tuple[Watched, ...],
-    cells: dict[int, list[str]],
-    books: dict[int, Books],
-    labels: dict[str, int],
-    depth: int,
-    keys: array[int],
-    first: int,
-    strangers: list[int] | None,
-    own: int,
-) -> int:
-    """Put a number for each thread's stack into ``keys`` behind the ``first`` ones; return how many there are then.
+class Look:
+    """Takes samples of threads into a tree, as numbers in ``keys``.
 
-    ``cells`` and ``books``: the threads' labels and regions. ``labels``: numbers of labels, extended by new ones; the
-    last number stands for all that came too late. ``strangers``: where given, it is filled with the idents of threads
-    that are not in ``watched``; ``own`` is the sampler's.
+    ``cells`` and ``books``: the threads' labels and regions by ident. ``labels``: numbers of labels, extended by new
+    ones; the last number stands for all that come too late. ``depth``: frames kept of a stack.
     """
-    count = first
-    held = snapshot.hold_collection()
-    frames = None
-    try:
-        frames = snapshot.current_frames()
-        for thread in watched:
-            frame = frames.pop(thread.ident, None)
-            thread.present = frame is not None
-            if frame is None:
-                continue
-            length = thread.read(frame, books.get(thread.ident))
-            if length > depth:
-                length = thread.cut(length, depth)
-            node = thread.place(tree, length)
-            keys[count] = (
-                (thread.number << (_NODE_BITS + _LABEL_BITS))
-                | (_label_number(labels, cells.get(thread.ident)) << _NODE_BITS)
-                | node
-            )
-            count += 1
-        frame = None
-        if strangers is not None:
-            for ident in frames:
-                if ident != own:
-                    strangers.append(ident)
-    finally:
-        # The sampler's own frame is among them: it would keep itself, and with it all others, alive.
-        frame = None
-        if frames is not None:
-            frames.clear()
-        snapshot.release_collection(held)
-    return count
+
+    __slots__ = ("books", "cells", "depth", "keys", "labels", "renewed", "tree")
+
+    def __init__(
+        self, tree: Tree, cells: dict[int, list[str]], books: dict[int, Books], labels: dict[str, int], depth: int
+    ) -> None:
+        self.tree = tree
+        self.cells = cells
+        self.books = books
+        self.labels = labels
+        self.depth = depth
+        self.keys = array("q", bytes(8 * 64))
+        self.renewed = False  #: whether a thread seems to be another than before, with the same ident
+
+    def take(self, watched: tuple[Watched, ...], first: int, strangers: list[int] | None, own: int) -> int:
+        """Put a number for each thread's stack into ``keys`` behind the ``first`` ones; return how many there are then.
+
+        ``strangers``: where given, it is filled with the idents of threads that are not in ``watched``; ``own`` is the
+        sampler's.
+        """
+        count = first
+        if count + len(watched) > len(self.keys):
+            self.keys.extend(self.keys[:1] * (count + len(watched)))
+        held = snapshot.hold_collection()
+        found = None
+        try:
+            found = snapshot.current_stacks()
+            for thread in watched:
+                stack = found.pop(thread.ident, None)
+                thread.present = stack is not None
+                if stack is None:
+                    continue
+                length = thread.read(stack, self.books.get(thread.ident))
+                if thread.renewed:
+                    self.renewed = True
+                if length > self.depth:
+                    length = thread.cut(length, self.depth)
+                node = thread.place(self.tree, length)
+                label = _label_number(self.labels, self.cells.get(thread.ident))
+                self.keys[count] = (thread.number << (_NODE_BITS + _LABEL_BITS)) | (label << _NODE_BITS) | node
+                count += 1
+            if strangers is not None:
+                for ident in found:
+                    if ident != own:
+                        strangers.append(ident)
+        finally:
+            # Compiled, these are frames: they must go before other threads run, even if an error was raised.
+            stack = None
+            if found is not None:
+                found.clear()
+            snapshot.release_collection(held)
+        return count
 
 
 def _label_number(labels: dict[str, int], cell: list[str] | None) -> int:

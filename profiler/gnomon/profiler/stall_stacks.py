@@ -1,7 +1,6 @@
 """Stacks of one thread, weighed by time, and the frames that dominate them.
 
-For a handful of samples of one stall; the sampler's tree is for millions. Code objects are kept while it lasts, frames
-never.
+For a handful of samples of one stall; the sampler's tree is for millions. Code objects are kept while it lasts.
 """
 
 from __future__ import annotations
@@ -9,13 +8,16 @@ from __future__ import annotations
 import sysconfig
 from collections import defaultdict
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["Frame", "WeighedStacks", "own_code", "stack_of"]
+from gnomon.profiler.looks import Leaf
+from gnomon.profiler.plain import Stack
+
+__all__ = ["Frame", "WeighedStacks", "frames_of", "own_code"]
 
 #: Frames kept of a stack, counted from the innermost.
-DEPTH = 100
+_DEPTH = 200
 
 _HERE = str(Path(__file__).parent) + "/"
 _LIBRARIES = tuple({sysconfig.get_paths()["stdlib"] + "/", sysconfig.get_paths()["platstdlib"] + "/"})
@@ -33,9 +35,9 @@ class Frame(NamedTuple):
         return f"{self.function} ({self.file}:{self.line})"
 
 
-def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
-    """The stack that ends in a frame, outermost first."""
-    return tuple(Frame(code.co_qualname, code.co_filename, line) for code, line in _walk(frame))
+def frames_of(stack: Stack | None) -> tuple[Frame, ...]:
+    """A stack in readable form, outermost first."""
+    return tuple(Frame(code.co_qualname, code.co_filename, _line(code, lasti)) for code, lasti in _calls(stack))
 
 
 def own_code(stack: tuple[Frame, ...]) -> Frame | None:
@@ -50,13 +52,13 @@ class WeighedStacks:
     """Weights, in seconds, of the stacks that were seen."""
 
     def __init__(self) -> None:
-        self._weights: defaultdict[tuple[tuple[CodeType, int], ...], float] = defaultdict(float)
+        self._weights: defaultdict[tuple[Leaf, ...], float] = defaultdict(float)
         self.number = 0
         self.seconds = 0.0
 
-    def add(self, frame: FrameType, weight: float) -> None:
-        """Count ``weight`` seconds for the stack that ends in ``frame``."""
-        self._weights[_walk(frame)] += weight
+    def add(self, stack: Stack, weight: float) -> None:
+        """Count ``weight`` seconds for a stack."""
+        self._weights[_calls(stack)] += weight
         self.number += 1
         self.seconds += weight
 
@@ -69,17 +71,16 @@ class WeighedStacks:
             depth = len(found)
             rows = [(stack, weight) for stack, weight in rows if len(stack) > depth]
             by_code: defaultdict[CodeType, float] = defaultdict(float)
-            by_line: defaultdict[tuple[CodeType, int], float] = defaultdict(float)
+            by_call: defaultdict[Leaf, float] = defaultdict(float)
             for stack, weight in rows:
                 by_code[stack[depth][0]] += weight
-                by_line[stack[depth]] += weight
+                by_call[stack[depth]] += weight
             if not by_code:
                 break
             code = max(by_code, key=by_code.__getitem__)
             if by_code[code] < half:
                 break
-            line = max((weight, line) for (of, line), weight in by_line.items() if of is code)[1]
-            found.append(Frame(code.co_qualname, code.co_filename, line))
+            found.append(Frame(code.co_qualname, code.co_filename, _heaviest_line(code, by_call)))
             rows = [(stack, weight) for stack, weight in rows if stack[depth][0] is code]
         return tuple(found)
 
@@ -91,10 +92,24 @@ def _is_library(file: str) -> bool:
     return file.startswith(_LIBRARIES) and "site-packages" not in file
 
 
-def _walk(frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
-    rows: list[tuple[CodeType, int]] = []
-    while frame is not None and len(rows) < DEPTH:
-        rows.append((frame.f_code, frame.f_lineno or 0))
-        frame = frame.f_back
-    rows.reverse()
-    return tuple(rows)
+def _calls(stack: Stack | None) -> tuple[Leaf, ...]:
+    """Code and instruction of each call, outermost first."""
+    if stack is None:
+        return ()
+    return tuple(zip(stack[0][:_DEPTH], stack[1][:_DEPTH], strict=True))[::-1]
+
+
+def _heaviest_line(code: CodeType, by_call: dict[Leaf, float]) -> int:
+    by_line: defaultdict[int, float] = defaultdict(float)
+    for (of, lasti), weight in by_call.items():
+        if of is code:
+            by_line[_line(code, lasti)] += weight
+    return max(by_line, key=by_line.__getitem__)
+
+
+def _line(code: CodeType, lasti: int) -> int:
+    """The line of an instruction; of the function where the instruction has none."""
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return line
+    return code.co_firstlineno

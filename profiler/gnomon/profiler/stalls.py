@@ -7,11 +7,11 @@ When to suspect is the loop monitor's business, and what the figures mean that o
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, NamedTuple
 
 from gnomon.profiler import os_thread
@@ -19,6 +19,7 @@ from gnomon.profiler.causes import Cause, Evidence, decide
 from gnomon.profiler.clock import now
 from gnomon.profiler.gc_monitor import GcMonitor
 from gnomon.profiler.gil import Gap, GapKind, Holder
+from gnomon.profiler.plain import Stack
 from gnomon.profiler.stall_stacks import Frame, WeighedStacks, own_code
 
 __all__ = ["Point", "Stall", "StallLog", "Suspicion", "judge", "read_point"]
@@ -114,11 +115,11 @@ class Suspicion:
         self._last = start
         self._schedule: os_thread.Schedule | None = None
 
-    def sample(self, woke: float, frame: FrameType, *, polling: bool) -> None:
-        """Look at the loop's thread: its stack first, for a system call lets it go on, then what the kernel knows."""
+    def sample(self, woke: float, stack: Stack, *, polling: bool) -> None:
+        """One look at the loop's thread: its stack, and what the kernel knows of it."""
         seconds = woke - self._last
         self._last = woke
-        (self.polls if polling else self.stacks).add(frame, seconds)
+        (self.polls if polling else self.stacks).add(stack, seconds)
         before, after = self._schedule, self._schedules.read()
         self._schedule = after
         if self.first is None:
@@ -163,6 +164,8 @@ def judge(
     verdict = decide(evidence)
     by_gil = [gap for gap in gaps if gap.kind is GapKind.GIL]
     stack = _stack(suspicion, verdict.cause)
+    if verdict.cause is Cause.GC:
+        stack = _without_gc_callbacks(stack)
     frame = own_code(stack)
     holder: Holder | None = None
     if verdict.cause is Cause.GIL:
@@ -246,6 +249,16 @@ def _stack(suspicion: Suspicion | None, cause: Cause) -> tuple[Frame, ...]:
         return ()
     stack = suspicion.dominating()
     return stack if stack or cause in _FROM_OUTSIDE else suspicion.polls.dominating()
+
+
+def _without_gc_callbacks(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The part of a stack that was collected in: others' callbacks of the collector are where one can look into it."""
+    codes = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    names = {(code.co_qualname, code.co_filename) for code in codes if code is not None}
+    for depth, frame in enumerate(stack):
+        if frame[:2] in names:
+            return stack[:depth]
+    return stack
 
 
 #: Causes that hold up a loop that has nothing to do as well.

@@ -9,21 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from types import FrameType
+from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from gnomon.profiler.clock import now, thread_cpu
 from gnomon.profiler.cost import Cost
-from gnomon.profiler.plain import current_frames
+from gnomon.profiler.looks import Look
 
 __all__ = ["Hook", "TickSource", "Ticker", "tick_source"]
 
 logger = logging.getLogger(__name__)
 
-#: ``hook(due, woke, frames)``: when the tick was due and when the thread ran again, both of ``clock.now()``, and
-#: the frame of every thread by its ident, not to be kept after the call. A true result asks for the next tick soon.
-Hook: TypeAlias = Callable[[float, float, Mapping[int, FrameType]], object]
+#: ``hook(due, woke, look)``: when the tick was due and when the thread ran again (wall clock), and where all threads
+#: are. A true result asks for the next tick soon.
+Hook: TypeAlias = Callable[[float, float, Look], object]
 
 #: A process that used less of the processor than this share since the last tick is idle.
 _IDLE = 0.03
@@ -104,11 +103,11 @@ class Ticker:
             due = max(due, now() - interval) + interval
 
     def _call_hooks(self, due: float, woke: float) -> bool:
-        frames = current_frames()
+        look = Look()
         attention = False
         for hook in self._hooks:
             try:
-                attention |= bool(hook(due, woke, frames))
+                attention |= bool(hook(due, woke, look))
             except Exception:
                 logger.exception("a monitor failed and is switched off")
                 self.remove_hook(hook)

@@ -9,7 +9,11 @@ the figures and the page are functions of a recording and ask nobody. This packa
 Contents:
     performance   ``performance_report``: asks the cluster, and writes the page
     recording     ``Recording``: typed columns, saved and loaded
-    account       where the time of every worker thread went, in parts that add up
+    records       what a recording consists of
+    packing       how columns stand in its file
+    collect       from the scheduler's answers to a recording; ``observed``: what processes measured
+    redaction     a recording without private data
+    account       where the time of every worker thread went, in parts that add up; ``waiting``: what idle threads waited for
     figures/      charts
     page/         the HTML
     cli           ``gnomon report``
@@ -18,7 +22,6 @@ Contents:
 from __future__ import annotations
 
 from gnomon.reports.performance import performance_report
-
 from gnomon.reports.recording import Recording, RecordingError, load
 
 __all__ = ["Recording", "RecordingError", "load", "performance_report"]

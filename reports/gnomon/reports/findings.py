@@ -8,6 +8,7 @@ Contents: Finding, findings.
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import quote
 
 from gnomon.reports.account import Account
 from gnomon.reports.durations import durations
@@ -18,11 +19,15 @@ __all__ = ["Finding", "findings"]
 
 
 class Finding(NamedTuple):
-    """A sentence, the tab that shows more, and how much of the capacity it speaks of (0 to 1; more for failures)."""
+    """A sentence, the tab that shows more, and how much of the capacity it speaks of (0 to 1; more for failures).
+
+    ``filter`` is what the page should filter by to show it, as it stands in the page's hash.
+    """
 
     text: str
     tab: str
     weight: float
+    filter: str = ""
 
 
 def findings(recording: Recording, account: Account, most: int = 5) -> list[Finding]:
@@ -38,6 +43,14 @@ def findings(recording: Recording, account: Account, most: int = 5) -> list[Find
         *_balance(account),
     ]
     return sorted(found, key=lambda finding: -finding.weight)[:most]
+
+
+def _range(begin: int, end: int) -> str:
+    return f"&t={begin / TICKS:.7f}-{end / TICKS:.7f}"
+
+
+def _only(what: str, name: str) -> str:
+    return f"&{what}={quote(name.encode('utf-8', 'replace'), safe='')}"
 
 
 def _share(ticks: int, account: Account) -> float:
@@ -63,16 +76,17 @@ def _failures(recording: Recording, account: Account) -> list[Finding]:
 
 def _computing(account: Account) -> list[Finding]:
     top = account.prefixes[0]
-    if not account.parts.compute:
+    if not account.parts.compute + account.parts.offcpu:
         return []
-    share = top.parts.compute / account.parts.compute
+    every = account.parts.compute + account.parts.offcpu
+    spent = top.parts.compute + top.parts.offcpu
+    share = spent / every
     if len(account.prefixes) == 1:
         return []
     text = (
-        f"{cut(top.name, 40)!r} took {share:.0%} of all computing: {time_text(top.parts.compute)} in "
-        f"{count_text(top.tasks)} tasks."
+        f"{cut(top.name, 40)!r} took {share:.0%} of all computing: {time_text(spent)} in {count_text(top.tasks)} tasks."
     )
-    return [Finding(text, "tasks", _share(top.parts.compute, account))]
+    return [Finding(text, "tasks", _share(spent, account), _only("prefix", top.name))]
 
 
 def _edges(recording: Recording, account: Account) -> list[Finding]:
@@ -89,30 +103,52 @@ def _edges(recording: Recording, account: Account) -> list[Finding]:
             f"No task ran in the first {time_text(first)}: the client was getting ready (its own code, building and "
             "sending tasks), or the workers were."
         )
-        result.append(Finding(text, "stream", first / recording.duration))
+        result.append(Finding(text, "timeline", first / recording.duration, _range(0, first)))
     if last > 0.05 * recording.duration:
         text = f"No task ran in the last {time_text(last)}: results were fetched, or the block did something else."
-        result.append(Finding(text, "stream", last / recording.duration))
+        result.append(
+            Finding(text, "timeline", last / recording.duration, _range(recording.duration - last, recording.duration))
+        )
     return result
 
 
 def _idleness(account: Account) -> list[Finding]:
     parts, result = account.parts, []
     if _share(parts.idle, account) > 0.05:
-        text = (
-            f"{_share(parts.idle, account):.0%} of the capacity lay before the threads' first task or after their "
-            "last: work came late, or was too little to end evenly."
+        known = "scheduler" not in account.unmeasured
+        text = f"{_share(parts.idle, account):.0%} of the capacity " + (
+            "had nothing to do: no task that could run had been asked for."
+            if known
+            else "lay before the threads' first task or after their last: work came late, or was too little."
         )
-        result.append(Finding(text, "stream", _share(parts.idle, account)))
+        result.append(Finding(text, "timeline", _share(parts.idle, account)))
     if _share(parts.between, account) > 0.05:
         text = (
             f"{_share(parts.between, account):.0%} of the capacity are gaps between two tasks of a thread: "
             "nothing was ready to run, or the next task was still on its way."
         )
-        result.append(Finding(text, "stream", _share(parts.between, account)))
+        result.append(Finding(text, "timeline", _share(parts.between, account)))
+    if _share(parts.scheduler, account) > 0.03:
+        text = (
+            f"{_share(parts.scheduler, account):.0%} of the capacity had no task while tasks waited at the scheduler "
+            "or were on their way: the scheduler or the network is the limit there."
+        )
+        result.append(Finding(text, "scheduler", _share(parts.scheduler, account)))
+    if _share(parts.handover, account) > 0.03:
+        text = (
+            f"{_share(parts.handover, account):.0%} of the capacity had no task while the worker itself had one ready: "
+            "handing it over took that long."
+        )
+        result.append(Finding(text, "timeline", _share(parts.handover, account)))
+    if _share(parts.offcpu, account) > 0.05:
+        text = (
+            f"{_share(parts.offcpu, account):.0%} of the capacity is your code waiting inside tasks: for input or "
+            "output, locks, sleep, or other threads that hold the GIL."
+        )
+        result.append(Finding(text, "tasks", _share(parts.offcpu, account)))
     if _share(parts.transfer, account) > 0.02:
         text = f"{_share(parts.transfer, account):.0%} of the capacity had no task while the worker fetched data."
-        result.append(Finding(text, "transfers", _share(parts.transfer, account)))
+        result.append(Finding(text, "communication", _share(parts.transfer, account)))
     return result
 
 
@@ -138,7 +174,7 @@ def _overheads(recording: Recording, account: Account) -> list[Finding]:
     if moved > 64 << 20:
         rate = bytes_text(moved * TICKS / max(1, recording.duration))
         text = f"{bytes_text(moved)} moved between workers, {rate}/s on average."
-        result.append(Finding(text, "transfers", 0.02))
+        result.append(Finding(text, "communication", 0.02))
     return result
 
 
@@ -153,4 +189,4 @@ def _balance(account: Account) -> list[Finding]:
         f"Load was uneven: {cut(loaded.label, 30)} was in tasks {greatest:.0%} of its time, "
         f"{cut(slack.label, 30)} {least:.0%}."
     )
-    return [Finding(text, "workers", (greatest - least) / 2)]
+    return [Finding(text, "workers", (greatest - least) / 2, _only("worker", slack.name or slack.address))]

@@ -23,6 +23,7 @@ from gnomon.reports.calling_code import calling_code
 from gnomon.reports.collect import Ask, collect
 from gnomon.reports.page import build_page
 from gnomon.reports.recording import Recording
+from gnomon.reports.redaction import redacted
 from gnomon.reports.surroundings import surroundings
 from gnomon.runtime.client import default_client
 
@@ -44,6 +45,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         mode: where the page takes its scripts from; the page holds them itself, so ``"inline"`` is all there is.
         storage_options: passed to fsspec with a URL.
         client: the client to ask; the default client if not given.
+        redact: leave out calling code, keys, hosts, addresses and texts of errors and logs.
 
     Raises ValueError without a client or for another mode; what goes wrong when the page is written raises at the end
     of the block, or is a RuntimeWarning if the block itself raised.
@@ -56,6 +58,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         mode: str | None = None,
         storage_options: dict[str, Any] | None = None,
         client: Any = None,
+        redact: bool = False,
     ) -> None:
         if mode not in (None, "inline"):
             raise ValueError(f"mode={mode!r}: a report holds its scripts itself and opens offline; use mode='inline'")
@@ -64,6 +67,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         self._stacklevel = stacklevel
         self._storage_options = storage_options
         self._client = client
+        self._redact = redact
         self._mark: dict[str, Any] = {}
         self._info: dict[str, Any] = {}
 
@@ -125,6 +129,8 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
 
     def _write(self, recording: Recording) -> None:
         recording.info.update(self._info)
+        if self._redact:
+            recording = self.recording = redacted(recording)
         if self.filename.endswith(".gnomon"):
             self._write_bytes(recording.dumps())
         else:

@@ -136,7 +136,7 @@ class RegionTotals(NamedTuple):
 
     prefix: str
     name: str
-    count: int
+    times: int
     ticks: int
     own: int
 

@@ -165,6 +165,7 @@ class InstrumentSettings:
     stall_threshold: float = _setting(
         0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01
     )
+    stall_warning: float = _setting(1.0, "length from which a stall is told in the log", unit="s", low=0)
     gc: bool = _setting(True, "measure garbage collections")
     gil: bool = _setting(True, "measure the contention for the interpreter's lock")
     system: bool = _setting(True, "measure processor, memory, descriptors, network and disk")

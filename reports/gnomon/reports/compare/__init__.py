@@ -6,6 +6,7 @@
 Contents:
     sides        a recording boiled down to what is compared
     noise        levels of durations, the common factor, intervals
+    profiles     profiles on one tree, and the differential flame graph
     comparison   ``compare``: changes, verdicts, and what to say about them
     lineup       the tables, for both outputs
     text, page   as plain text, and as one HTML file

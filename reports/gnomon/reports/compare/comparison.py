@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from gnomon.reports.compare.noise import KINDS, Estimate, Judged, Level, judge, ratio_of_means
+from gnomon.reports.compare.profiles import Profile, compare_profiles
 from gnomon.reports.compare.sides import PrefixSample, Sample
 
 __all__ = ["CONFIDENCE", "LEAST", "Comparison", "PrefixChange", "Side", "compare"]
@@ -82,6 +83,7 @@ class Comparison:
     common_slower: bool
     wall: Estimate | None
     prefixes: list[PrefixChange] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
 
     @property
     def slower(self) -> list[PrefixChange]:
@@ -118,7 +120,7 @@ def compare(
     names = list(dict.fromkeys(name for side in sides for each in side.samples for name in each.prefixes))
     changes = [_change(name, sides, judged, least, absolute) for name in names]
     changes.sort(key=_rank)
-    common = next((judged[kind].common for kind in KINDS if judged[kind].common), None)
+    common = judged["twentieth"].common  # every prefix with runs has it
     walls = [side.amounts(lambda each: each.duration) for side in sides]
     return Comparison(
         a=sides[0],
@@ -130,6 +132,7 @@ def compare(
         common_slower=absolute and common is not None and _beyond(common, least),
         wall=ratio_of_means(walls[0], walls[1]),
         prefixes=changes,
+        profiles=compare_profiles([each.profiles for each in a], [each.profiles for each in b]),
     )
 
 

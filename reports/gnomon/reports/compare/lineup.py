@@ -14,23 +14,32 @@ from typing import NamedTuple
 from gnomon.reports.account import PARTS
 from gnomon.reports.compare.comparison import Comparison, PrefixChange, Side
 from gnomon.reports.compare.noise import Estimate, ratio_of_means
+from gnomon.reports.compare.profiles import Profile
 from gnomon.reports.compare.sides import Moved, PrefixSample, Sample
 from gnomon.reports.page.tables import PART_WORDS
 from gnomon.reports.units import bytes_text, count_text, time_text
 
 __all__ = [
-    "KIND_WORDS", "Cell", "Table", "interval_text", "part_table", "prefix_table", "ratio_text", "setup_table",
-    "transfer_table", "verdict_table", "whole_table", "worker_table",
+    "KIND_WORDS", "Cell", "Table", "interval_text", "part_table", "prefix_table", "profile_table", "ratio_text",
+    "setup_table", "transfer_table", "verdict_table", "whole_table", "worker_table",
 ]  # fmt: skip
 
 #: What each level is called where people read.
-KIND_WORDS = {"processor": "processor time", "twentieth": "lower twentieth", "quartile": "lower quartile", "mean": "mean"}
+KIND_WORDS = {
+    "processor": "processor time",
+    "twentieth": "lower twentieth",
+    "quartile": "lower quartile",
+    "mean": "mean",
+}
 
 #: What is shown of a prefix that a side doesn't have, and of an interval that one recording can't give.
 _NONE = "-"
 
 #: Rows of the tables of pairs and of workers.
 _PAIRS = 200
+
+#: Functions of a profile that are listed.
+_FUNCTIONS = 20
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -217,6 +226,22 @@ def worker_table(comparison: Comparison) -> Table:
     )
     note = f"The first {_PAIRS} of {count_text(len(names))} workers are listed." if len(names) > _PAIRS else ""
     return Table("workers", "Workers", columns, rows, note)
+
+
+def profile_table(profile: Profile) -> Table:
+    """The functions whose share of a profile changed most."""
+    rows = []
+    for each in profile.functions[:_FUNCTIONS]:
+        change = 100 * (each.b - each.a)
+        verdict = ("slower" if change > 0 else "faster") if each.sure else ""
+        rows.append([Cell(each.name), Cell(f"{100 * each.a:.1f} %", each.a), Cell(f"{100 * each.b:.1f} %", each.b),
+                     Cell(f"{change:+.1f}", change, verdict), Cell(each.place)])  # fmt: skip
+    columns = (
+        ("function", False), ("A, share", True), ("B, share", True), ("B - A, points", True), ("place", False),
+    )  # fmt: skip
+    counts = " and ".join(count_text(count) for count in profile.samples)
+    note = f"Shares of {counts} samples that ended in the function. Coloured: beyond chance."
+    return Table(f"profile-{profile.kind}", f"Profile of {profile.kind}: shares that changed most", columns, rows, note)
 
 
 def _verdict(change: PrefixChange) -> str:

@@ -49,6 +49,9 @@ _PRIOR = 12
 _BLOCKS = 10
 _FEWEST = 8
 
+#: Values of a stretch that stand for all of it, evenly from the least to the greatest.
+_PER_BLOCK = 400
+
 #: Clock readings resolve a tick; a duration of few ticks can't be known better.
 _READING = 2.0
 
@@ -105,13 +108,16 @@ def _level(durations: Sequence[int], share: float) -> Level:
     value = _log(quantile(sorted(durations), share))
     if len(durations) < _FEWEST:
         return Level(value, None)
-    blocks = min(_BLOCKS, len(durations) // 2)
-    edges = [len(durations) * i // blocks for i in range(blocks + 1)]
-    without = [
-        _log(quantile(sorted([*durations[:begin], *durations[end:]]), share)) for begin, end in pairwise(edges)
-    ]  # fmt: skip
+    count = min(_BLOCKS, len(durations) // 2)
+    edges = [len(durations) * i // count for i in range(count + 1)]
+    blocks = [sorted(durations[begin:end]) for begin, end in pairwise(edges)]
+    blocks = [block[:: max(1, len(block) // _PER_BLOCK)] for block in blocks]
+    without = []
+    for left_out in range(count):
+        rest = [ticks for number, block in enumerate(blocks) if number != left_out for ticks in block]
+        without.append(_log(quantile(sorted(rest), share)))
     center = fmean(without)
-    jackknife = (blocks - 1) / blocks * sum((each - center) ** 2 for each in without)
+    jackknife = (count - 1) / count * sum((each - center) ** 2 for each in without)
     return Level(value, math.sqrt(jackknife + (_READING / math.exp(value)) ** 2))
 
 

@@ -18,6 +18,7 @@ from gnomon.reports.account import PARTS
 from gnomon.reports.compare import lineup
 from gnomon.reports.compare.comparison import Comparison, PrefixChange, Side
 from gnomon.reports.compare.noise import Estimate
+from gnomon.reports.compare.profiles import Frame, Profile
 from gnomon.reports.compare.words import conclusions, headline, notices
 from gnomon.reports.page.tables import PART_WORDS
 from gnomon.reports.units import time_text
@@ -70,6 +71,8 @@ def build_comparison(comparison: Comparison, title: str = "gnomon comparison") -
         "parts": lineup.part_table(comparison),
         "transfers": lineup.transfer_table(comparison),
         "workers": lineup.worker_table(comparison),
+        "profiles": [(profile, lineup.profile_table(profile)) for profile in comparison.profiles],
+        "flame": _flame,
         "facts": dict(sides[1].samples[0].facts),
     }
     return _template().render(context)
@@ -126,6 +129,18 @@ def _reach(estimate: Estimate | None, limit: float) -> Reach:
 
     text = f"{lineup.ratio_text(estimate.ratio)} ({lineup.interval_text(estimate)})"
     return Reach(place(estimate.low), place(estimate.ratio), place(estimate.high), text)
+
+
+def _flame(profile: Profile) -> list[tuple[Frame, str, str]]:
+    """The frames with a shade for how they changed, and what they say."""
+    result = []
+    for frame in profile.frames:
+        change = frame.b - frame.a
+        strength = min(3, round(4 * abs(change) / frame.width)) if abs(change) > 0.002 else 0
+        shade = f"worse-{strength}" if change > 0 else f"better-{strength}"
+        told = f"{frame.name}: A {100 * frame.a:.1f} %, B {100 * frame.b:.1f} % ({100 * change:+.1f} points)"
+        result.append((frame, shade if strength else "same", told))
+    return result
 
 
 def _total(side: list[Any]) -> float:

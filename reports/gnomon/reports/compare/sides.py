@@ -8,14 +8,15 @@ Contents: PrefixSample, Moved, Sample, sample, read.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from gnomon.profiler.session import Session
 from gnomon.reports.account import PARTS, account
 from gnomon.reports.compare.noise import Level, levels_of, quantile
+from gnomon.reports.compare.profiles import profiles_of
 from gnomon.reports.recording import Recording, RecordingError, load
 
 __all__ = ["Moved", "PrefixSample", "Sample", "read", "sample"]
@@ -50,7 +51,10 @@ class Moved(NamedTuple):
 
 @dataclass(slots=True)
 class Sample:
-    """One recording of a side. ``parts`` are the account's, by name; ``facts`` how it was made. Times in ticks."""
+    """One recording of a side. ``parts`` are the account's, by name; ``facts`` how it was made.
+
+    ``missed`` are runs without details, ``unread`` profiles that can't be read. Times in ticks.
+    """
 
     name: str
     duration: int
@@ -67,6 +71,8 @@ class Sample:
     moved: dict[tuple[str, str, str], Moved]
     worker_busy: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    profiles: dict[str, Session] = field(default_factory=dict)
+    unread: int = 0
     raised: str = ""
     code: str = ""
 
@@ -87,6 +93,7 @@ def read(path: str | PathLike[str]) -> Sample:
 def sample(recording: Recording, name: str) -> Sample:
     """Summarise a recording; ``name`` is what to call it."""
     result = account(recording)
+    profiles, unread = profiles_of(recording)
     code = recording.info.get("calling_code") or {}
     ledger = recording.ledgers.get("runs")
     return Sample(
@@ -107,6 +114,8 @@ def sample(recording: Recording, name: str) -> Sample:
             each.worker.label: (each.worker.nthreads, each.capacity, each.parts.busy) for each in result.workers
         },
         facts=_facts(recording),
+        profiles=profiles,
+        unread=unread,
         raised=str(recording.info.get("raised", "")),
         code=str(code.get("text", "")) if isinstance(code, dict) else "",
     )
@@ -118,36 +127,25 @@ def _prefixes(recording: Recording) -> dict[str, PrefixSample]:
     for row, prefix in enumerate(runs.prefixes):
         if runs.ok[row]:  # a run that raised says nothing about how long the work takes
             rows[prefix].append(row)
-    computes_of = {
-        name: [runs.computes[row] for row in sorted(of_prefix, key=runs.begins.__getitem__)]
-        for name, of_prefix in zip(runs.prefix_names, rows, strict=True)
-    }
     result = {}
+    rows_of = dict(zip(runs.prefix_names, rows, strict=True))
     for totals in recording.prefixes:
         name = str(totals.name)
-        result[name] = _prefix(
-            totals.tasks,
-            totals.erred,
-            totals.nbytes,
+        in_time = sorted(rows_of.get(name, ()), key=runs.begins.__getitem__)
+        computes = [runs.computes[row] for row in in_time]
+        processor = [runs.cpus[row] for row in in_time] if len(runs.cpus) else []
+        ordered = sorted(computes)
+        result[name] = PrefixSample(
+            tasks=totals.tasks,
+            erred=totals.erred,
+            nbytes=totals.nbytes,
             total=totals.decode + totals.compute + totals.encode,
-            compute=totals.compute,
-            computes=computes_of.get(name, ()),
+            mean=totals.compute / totals.tasks if totals.tasks else 0.0,
+            median=quantile(ordered, 0.5) if ordered else None,
+            p99=quantile(ordered, 0.99) if ordered else None,
+            levels=levels_of(computes, processor if min(processor, default=-1) >= 0 else ()) if computes else {},
         )
     return result
-
-
-def _prefix(tasks: int, erred: int, nbytes: int, *, total: int, compute: int, computes: Sequence[int]) -> PrefixSample:
-    ordered = sorted(computes)
-    return PrefixSample(
-        tasks,
-        erred,
-        nbytes,
-        total,
-        compute / tasks if tasks else 0.0,
-        quantile(ordered, 0.5) if ordered else None,
-        quantile(ordered, 0.99) if ordered else None,
-        levels_of(computes) if computes else {},
-    )
 
 
 def _moved(recording: Recording) -> dict[tuple[str, str, str], Moved]:

@@ -30,6 +30,7 @@ def text(comparison: Comparison) -> str:
         lineup.prefix_table(comparison),
         lineup.whole_table(comparison),
         lineup.part_table(comparison),
+        *(lineup.profile_table(profile) for profile in comparison.profiles),
         lineup.transfer_table(comparison),
         lineup.worker_table(comparison),
     )

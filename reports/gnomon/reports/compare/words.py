@@ -66,6 +66,9 @@ def _about_side(side: Side) -> list[str]:
     raised = [each.name for each in side.samples if each.raised]
     if raised:
         result.append(f"The recorded block raised in {_list(raised)} ({side.letter}).")
+    unread = sum(each.unread for each in side.samples)
+    if unread:
+        result.append(f"{count_text(unread)} profiles of {side.letter} can't be read and are left out.")
     erred = sum(each.erred for each in side.samples)
     if erred:
         result.append(f"{count_text(erred)} runs erred in {side.letter}; they are left out of levels and quantiles.")

@@ -65,7 +65,7 @@ def resampled(recording: Recording) -> list[tuple[str, str, list[Line]]]:
         values = numpy.frombuffer(series.values[quantity.column], "d") * quantity.factor
         lines = []
         for label, mine, joined in (
-            (f"workers, {quantity.workers}", workers != -1, quantity.workers),
+            (f"workers ({quantity.workers})", workers != -1, quantity.workers),
             ("scheduler", workers == -1, "sum" if quantity.scheduler else ""),
         ):
             if not joined:

@@ -15,12 +15,14 @@ from gnomon.reports.units import cut
 
 __all__ = ["task_stream"]
 
+_SIDES = ("left", "right", "bottom", "top")
+
 
 def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     """A Bokeh figure of the rectangles.
 
     Its source has typed columns only. The hover tool shows columns of text (``key``, ``took``, ``where``) that the page
-    adds for the rectangles in view. The model names ``stream-source`` and ``stream-colors`` are for the page's script.
+    adds for the rectangles in view. The models' names are for the page's script.
     """
     from bokeh.models import (
         BoxZoomTool,
@@ -35,6 +37,7 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
         SaveTool,
         WheelZoomTool,
     )
+    from bokeh.models.annotations import BoxAnnotation
     from bokeh.plotting import figure
     from bokeh.transform import transform
 
@@ -59,10 +62,22 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     source = ColumnDataSource(_columns(drawn), name="stream-source")
     mapper = LinearColorMapper(palette=list(LIGHT), low=-0.5, high=len(LIGHT) - 0.5, name="stream-colors")
     color = transform("slot", mapper)
-    plot.quad(
+    bars = plot.quad(
         left="left", right="right", bottom="bottom", top="top", source=source, fill_color=color, line_color=color,
         line_width=0.5, hover_line_color="#ff8800",
     )  # fmt: skip
+    hover.renderers = [bars]
+    # Hatches lie over the rectangles in glyphs of their own: a pattern per rectangle costs a canvas each.
+    for name, pattern in (("erred", "x"), ("repeated", "/")):
+        marks = ColumnDataSource({side: [] for side in _SIDES}, name=f"stream-{name}")
+        plot.quad(
+            left="left", right="right", bottom="bottom", top="top", source=marks, fill_alpha=0, line_alpha=0, hatch_pattern=pattern,
+            hatch_color="#ffffff", hatch_alpha=0.8, hatch_scale=7, hatch_weight=1.2,
+        )  # fmt: skip
+    for side in ("left", "right"):  # what lies outside of the chosen range
+        edge = {"right": -1e9} if side == "left" else {"left": 1e9}
+        plot.add_layout(BoxAnnotation(fill_alpha=0.7, line_alpha=0, name=f"outside-{side}", level="overlay", **edge))
+    plot.add_layout(BoxAnnotation(fill_alpha=0, line_width=3, name="found-box", level="overlay", visible=False))
     plot.background_fill_alpha = plot.border_fill_alpha = 0
     plot.outline_line_alpha = 0.3
     plot.ygrid.grid_line_color = None

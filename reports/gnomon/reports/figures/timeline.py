@@ -23,32 +23,31 @@ def timeline(recording: Recording, drawn: Rectangles) -> Any:
     from bokeh.layouts import column
 
     stream = task_stream(recording, drawn)
-    below = [_small(stream.x_range, title, unit, lines) for title, unit, lines in resampled(recording)]
+    measured = resampled(recording)
+    below = [
+        _small(stream.x_range, title, unit, lines, last=number == len(measured) - 1)
+        for number, (title, unit, lines) in enumerate(measured)
+    ]
     return column(stream, *below, sizing_mode="stretch_width", name="timeline")
 
 
-def _small(x_range: Any, title: str, unit: str, lines: Any) -> Any:
+def _small(x_range: Any, title: str, unit: str, lines: Any, *, last: bool) -> Any:
     """One quantity over time, from zero; where nothing was measured there is a gap."""
-    from bokeh.models import ColumnDataSource, Range1d
+    from bokeh.models import BasicTicker, ColumnDataSource, Range1d, Title
     from bokeh.plotting import figure
 
     peak = max((value for _, _, values in lines for value in values if value == value), default=0.0)
+    words = ",  ".join(f"{mark} {label}" for (label, _, _), mark in zip(lines, ("━", "╍"), strict=False))
     plot = figure(
-        x_range=x_range, y_range=Range1d(start=0, end=1.08 * peak or 1.0), height=120, sizing_mode="stretch_width",
-        toolbar_location=None, tools="", title=f"{title}, {unit}", output_backend="canvas", min_border_left=110,
+        x_range=x_range, y_range=Range1d(start=0, end=1.08 * peak or 1.0), height=96 + 24 * last,
+        sizing_mode="stretch_width", toolbar_location=None, tools="", output_backend="canvas", min_border_left=110,
     )  # fmt: skip
-    for (label, times, values), (color, dash) in zip(lines, _LINES, strict=False):
-        plot.line(
-            "x", "y", source=ColumnDataSource({"x": times, "y": values}), line_color=color, line_dash=dash,
-            line_width=1.6, legend_label=label,
-        )  # fmt: skip
-    plot.legend.location = "top_left"
-    plot.legend.orientation = "horizontal"
-    plot.legend.padding = plot.legend.margin = 2
-    plot.legend.label_text_font_size = "11px"
-    plot.title.text_font_size = "12px"
-    plot.title.text_font_style = "normal"
+    plot.title = Title(text=f"{title}, {unit}:  {words}", text_font_size="12px", text_font_style="normal")
+    for (_, times, values), (color, dash) in zip(lines, _LINES, strict=False):
+        source = ColumnDataSource({"x": times, "y": values})
+        plot.line("x", "y", source=source, line_color=color, line_dash=dash, line_width=1.6)
     plot.background_fill_alpha = plot.border_fill_alpha = 0
     plot.outline_line_alpha = 0.3
-    plot.yaxis.ticker.desired_num_ticks = 3
+    plot.xaxis.visible = last
+    plot.yaxis.ticker = BasicTicker(desired_num_ticks=3)
     return plot

@@ -1,6 +1,6 @@
 """From a recording to a page.
 
-Contents: build_page.
+Contents: build_page, own_css, own_js.
 """
 
 from __future__ import annotations
@@ -13,58 +13,137 @@ from typing import Any
 
 import jinja2
 
+from gnomon.profiler import Session
 from gnomon.reports import palette
 from gnomon.reports.account import PARTS, Account, account, percentages
-from gnomon.reports.figures import rectangles, task_stream
+from gnomon.reports.figures import Rectangles, flame, timeline
 from gnomon.reports.findings import findings
 from gnomon.reports.page import tables
+from gnomon.reports.page.coarsening import coarsened
+from gnomon.reports.page.said import badges, closing, empty, header, instruments, ledgers, reasons
 from gnomon.reports.recording import TICKS, Recording
-from gnomon.reports.units import bytes_text, count_text, rate_text, time_text
+from gnomon.reports.units import count_text, time_text
 
-__all__ = ["build_page"]
+__all__ = ["build_page", "own_css", "own_js"]
 
 _HERE = Path(__file__).parent
 
 #: Rectangles drawn at once; above it, tasks are merged.
 _RECTANGLES = 10_000
 
+#: Names offered in the filter's lists; any other can be had by clicking it, or from the search.
+_OFFERED = 200
+
+#: Bytes that the recording may take in the page; above it, it is made coarser.
+_RECORDING_BYTES = 9_500_000
+
+#: The tabs in their order: the section's name and the tab's label.
+_TABS = (
+    ("summary", "Summary"), ("timeline", "Timeline"), ("tasks", "Tasks"), ("scheduler", "Scheduler"),
+    ("workers", "Workers"), ("communication", "Communication"), ("memory", "Memory"), ("errors", "Errors and logs"),
+    ("run", "Run"),
+)  # fmt: skip
+
+#: The scripts in the order in which they depend on each other.
+_SCRIPTS = (
+    "decode", "words", "state", "filter", "account", "tables", "minimap", "timeline", "flames", "panels", "downloads",
+    "start",
+)  # fmt: skip
+
+_KEYS = (
+    (("1", "…", "9"), "tabs"), (("w", "s"), "timeline: zoom in, out"), (("a", "d"), "timeline: back, on"),
+    (("f",), "timeline: fit the range"), (("0",), "whole run"), (("/",), "search"),
+    (("n", "p"), "next, previous task found; without a search, that raised"), (("t",), "theme"), (("?",), "this help"),
+    (("Esc",), "clear all filters"),
+)  # fmt: skip
+
 
 def build_page(recording: Recording, title: str = "gnomon report") -> str:
-    """The page as text. It holds the recording, and its scripts and styles; it needs no network."""
+    """The page as text. It holds the recording, and its scripts and styles; it needs no network.
+
+    A recording too large for a page is made coarser first, and the page says how.
+    """
+    recording, packed = coarsened(recording, _RECORDING_BYTES)
     result = account(recording)
     colors = palette.slots([prefix.name for prefix in result.prefixes])
+    nothing = empty(recording, result)
+    profiles = [_flame(profile) for profile in recording.profiles]
+    legend = [prefix.name for prefix in result.prefixes if colors[prefix.name] != palette.OTHER]
     context = {
         "title": title,
-        "css": (_HERE / "report.css").read_text("utf-8"),
-        "js": (_HERE / "report.js").read_text("utf-8"),
-        "palette_css": _palette_css(),
-        "header": _header(recording, result),
-        "badges": _badges(recording, result),
-        "empty": _empty(recording, result),
+        "tabs": _TABS,
+        "keys": _KEYS,
+        "css": own_css(),
+        "js": own_js(),
+        "palette_css": palette.css(),
+        "header": header(recording, result),
+        "badges": badges(recording, result),
+        "empty": nothing,
         "findings": findings(recording, result),
         "bar": _bar(result),
-        "closing": _closing(result),
+        "closing": closing(result),
+        "amber": result.capacity > 0 and result.parts.unaccounted > 0.05 * result.capacity,
         "account": tables.account_table(result),
         "by_prefix": tables.prefix_share_table(result, colors),
         "by_worker": tables.worker_share_table(result),
         "prefixes": tables.prefix_table(recording, result, colors),
-        "slowest": tables.slowest_table(recording),
+        "slowest": tables.slowest_table(recording, colors),
+        "spans": tables.span_table(recording),
+        "regions": tables.region_table(recording, colors),
         "workers": tables.worker_table(recording, result),
         "pairs": tables.pair_table(recording),
+        "prefix_names": [prefix.name for prefix in result.prefixes[:_OFFERED]],
+        "worker_names": [(each.name or each.address, each.label) for each in recording.workers[:_OFFERED]],
         "errors": recording.errors,
         "erred": result.erred,
         "logs": recording.logs,
+        "series": len(recording.series) > 0,
+        "stalls": recording.stalls,
+        "profiles": profiles,
+        "why": reasons(recording),
         "ticks": TICKS,
         "info": recording.info,
-        "ledgers": recording.ledgers,
-        "legend": [
-            (prefix.name, colors[prefix.name]) for prefix in result.prefixes if colors[prefix.name] != palette.OTHER
-        ],
+        "instruments": instruments(recording),
+        "ledgers": ledgers(recording),
+        "legend": [(name, colors[name], tables.filter_by("prefix", name)) for name in legend],
         "others": sum(1 for slot in colors.values() if slot == palette.OTHER),
-        "stream": _stream(recording, colors),
-        "recording": base64.b64encode(recording.dumps()).decode("ascii"),
+        "timeline": _timeline(recording),
+        "settings": _script_json(
+            {
+                "duration": recording.duration,
+                "limit": _RECTANGLES,
+                "slots": {name: slot for name, slot in colors.items() if slot != palette.OTHER},
+                "light": palette.LIGHT,
+                "dark": palette.DARK,
+                "unmeasured": result.unmeasured,
+                "words": {
+                    **{name: tables.part_words(name, result) for name in PARTS},
+                    "others": ("Other tasks", "tasks that the filter leaves out"),
+                },
+                "profiles": profiles,
+            }
+        ),
+        "recording": base64.b64encode(packed).decode("ascii"),
     }
     return _template().render(context)
+
+
+@cache
+def own_css() -> str:
+    """The page's own style sheet."""
+    return (_HERE / "report.css").read_text("utf-8")
+
+
+@cache
+def own_js() -> str:
+    """The page's own script: the parts in one function, without indentation and lines of comment."""
+    lines = ['"use strict";', "const gnomon = (() => {"]
+    for name in _SCRIPTS:
+        for line in (_HERE / "scripts" / f"{name}.js").read_text("utf-8").splitlines():
+            code = line.strip()
+            if code and not code.startswith("//"):
+                lines.append(code)
+    return "\n".join([*lines, "})();"])
 
 
 @cache
@@ -80,120 +159,33 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html")
 
 
-def _header(recording: Recording, result: Account) -> list[tuple[str, str]]:
-    """The numbers of the first line: pairs of value and what it is."""
-    busy = 100 * result.parts.busy / result.capacity if result.capacity else 0.0
-    moved = sum(pair.nbytes for pair in recording.pairs)
-    return [
-        (time_text(recording.duration), "wall time"),
-        (count_text(len(result.workers)), "worker" if len(result.workers) == 1 else "workers"),
-        (count_text(result.threads), "thread" if result.threads == 1 else "threads"),
-        (f"{busy:.1f} %", "of capacity in tasks"),
-        (count_text(result.tasks), "tasks run"),
-        (count_text(result.erred), "erred"),
-        (rate_text(result.tasks, recording.duration), "task rate"),
-        (bytes_text(moved), "between workers"),
-    ]
-
-
-def _badges(recording: Recording, result: Account) -> list[str]:
-    """What the recording lacks, in numbers, and that the block raised."""
-    badges = []
-    if "raised" in recording.info:
-        badges.append(f"The block raised: {recording.info['raised'][:500]}")
-    words = {
-        "runs": "tasks: the others have no rectangles and no durations. Totals are complete.",
-        "transfers": "transfers. Totals by pair are complete.",
-        "errors": "errors are grouped; the others are only counted.",
-        "logs": "log lines.",
-        "workers": "workers: the others left long ago.",
-    }
-    for name, ledger in recording.ledgers.items():
-        if ledger.missed > 0:
-            badges.append(f"Details of {count_text(ledger.kept)} of {count_text(ledger.seen)} {words.get(name, name)}")
-    if result.capacity and result.parts.unaccounted > 0.05 * result.capacity:
-        share = result.parts.unaccounted / result.capacity
-        badges.append(f"{share:.1%} of the capacity is unaccounted: the details of that time are gone.")
-    if result.alongside > result.capacity // 200:
-        badges.append(f"{time_text(result.alongside)} of work ran alongside, beyond the workers' threads.")
-    return badges
-
-
-def _empty(recording: Recording, result: Account) -> str:
-    """Why there is nothing to see, if so."""
-    if not result.workers:
-        return "No worker was there during this block, so no thread had time to give an account of."
-    if not result.tasks:
-        return (
-            f"No task ended in this block ({time_text(recording.duration)}). Is the computing inside the `with`? "
-            "Results that were there before are not computed again, and futures must be waited for inside the block."
-        )
-    return ""
-
-
 def _bar(result: Account) -> list[tuple[str, str, float, str]]:
     """The segments of the account's bar: part, word, percent, time."""
     values = result.parts.values()
     return [
-        (name, tables.PART_WORDS[name][0], percent, time_text(ticks))
+        (name, tables.part_words(name, result)[0], percent, time_text(ticks))
         for name, ticks, percent in zip(PARTS, values, percentages(values), strict=True)
         if ticks
     ]
 
 
-def _closing(result: Account) -> str:
-    """The line that says that the account adds up."""
-    in_unit = tables.scale(result.capacity)
-    rest = result.parts.unaccounted
-    known, unknown = in_unit.quanta([result.capacity - rest, rest])
-    unit = in_unit.unit
-    beside = ""
-    if result.alongside:
-        beside = f" Not in it: {time_text(result.alongside)} of work alongside, for which no thread was free."
-    return (
-        f"Parts {in_unit.text(known)} {unit} + unaccounted {in_unit.text(unknown)} {unit} = "
-        f"capacity {in_unit.text(known + unknown)} {unit}.{beside}"
-    )
-
-
-def _stream(recording: Recording, colors: dict[str, int]) -> dict[str, Any] | None:
-    """The task stream's figure and what the script needs to refine it; None if there is nothing to draw."""
+def _timeline(recording: Recording) -> dict[str, str] | None:
+    """The timeline's figure and what draws it; None if there is nothing to draw. The script fills in the rectangles."""
     if not len(recording.runs) or not recording.duration:
         return None
     from bokeh.embed import json_item
     from bokeh.resources import Resources
 
-    slots = [colors[name] for name in recording.runs.prefix_names]
-    drawn = rectangles(recording, slots, limit=_RECTANGLES)
-    item = json_item(task_stream(recording, drawn))
-    notice = ""
-    if drawn.merged:
-        notice = _notice(drawn.alone, drawn.merged, drawn.cell)
     return {
-        "item": _script_json(item),
-        "settings": _script_json({"slots": slots, "light": palette.LIGHT, "dark": palette.DARK, "limit": _RECTANGLES}),
-        "notice": notice,
+        "item": _script_json(json_item(timeline(recording, Rectangles()))),
         "bokeh": "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw),
     }
 
 
-def _notice(alone: int, merged: int, cell: float) -> str:
-    """What the task stream merged."""
-    return (
-        f"Drawing {count_text(alone)} of {count_text(alone + merged)} tasks in view one by one; the "
-        f"{count_text(merged)} shorter ones are merged into bars of {time_text(cell * TICKS)}, as high as the thread "
-        "was busy. Zoom in to see single tasks. Totals use all tasks."
-    )
+def _flame(profile: dict[str, Any]) -> dict[str, Any]:
+    return flame(str(profile["name"]), Session.from_plain(profile["session"]))._asdict()
 
 
 def _script_json(value: Any) -> str:
     """JSON that can't end the script element it stands in."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _palette_css() -> str:
-    """Custom properties for the colours by slot, for both themes."""
-    light = "".join(f"--slot-{i}:{color};" for i, color in enumerate(palette.LIGHT))
-    dark = "".join(f"--slot-{i}:{color};" for i, color in enumerate(palette.DARK))
-    rules = "".join(f".slot-{i}{{--color:var(--slot-{i})}}" for i in range(len(palette.LIGHT)))
-    return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{rules}"

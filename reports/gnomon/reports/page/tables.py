@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from urllib.parse import quote
 
 from gnomon.reports.account import PARTS, Account, Parts, apportion, percentages
 from gnomon.reports.durations import durations, slowest
-from gnomon.reports.recording import TICKS, Recording
+from gnomon.reports.recording import TICKS, Recording, Worker
 from gnomon.reports.units import bytes_text, count_text, cut, time_text
 
 __all__ = [
@@ -18,11 +19,14 @@ __all__ = [
     "Cell",
     "Table",
     "account_table",
+    "filter_by",
     "pair_table",
     "part_words",
     "prefix_share_table",
     "prefix_table",
+    "region_table",
     "slowest_table",
+    "span_table",
     "worker_share_table",
     "worker_table",
 ]
@@ -58,17 +62,20 @@ def part_words(name: str, account: Account) -> tuple[str, str]:
 _TOP = 10
 
 #: Rows of the long tables. What is left out is said below them.
-_ROWS = 1_000
+_ROWS = 200
 
 
 class Cell(NamedTuple):
-    """A cell: its text, what it sorts by (None: the text), a full text on hover, a colour slot, and bars in percent."""
+    """A cell: its text, what it sorts by (None: the text), a full text on hover, a colour slot, bars in
+    percent, and what a click on it filters by, as the page's hash has it.
+    """
 
     text: str
     value: float | None = None
     title: str = ""
     slot: int = -1
     bars: tuple[tuple[str, float], ...] = ()
+    go: str = ""
 
 
 class Table(NamedTuple):
@@ -112,9 +119,22 @@ def _share(percent: float) -> Cell:
     return Cell(f"{percent:.1f} %", percent)
 
 
-def _text(text: str, length: int = 60, slot: int = -1) -> Cell:
+def _text(text: str, length: int = 60, slot: int = -1, go: str = "") -> Cell:
     short = cut(text, length)
-    return Cell(short, None, text[:2_000] if short != text else "", slot)
+    return Cell(short, None, text[:2_000] if short != text else "", slot, (), go)
+
+
+def _prefix(name: str, length: int, slot: int = -1) -> Cell:
+    return _text(name, length, slot, filter_by("prefix", name))
+
+
+def _worker(worker: Worker) -> Cell:
+    return _text(worker.label, 32, -1, filter_by("worker", worker.name or worker.address))
+
+
+def filter_by(what: str, name: str) -> str:
+    """The page's hash that filters by a name."""
+    return f"{what}={quote(name.encode('utf-8', 'replace'), safe='')}"
 
 
 def _count(number: int) -> Cell:
@@ -176,7 +196,7 @@ def prefix_share_table(account: Account, colors: dict[str, int]) -> Table:
     rows = []
     for prefix, amount, percent in zip(shown, quanta, shares, strict=False):
         bars = (("slot", percent),)
-        name = _text(prefix.name, 48, colors[prefix.name])
+        name = _prefix(prefix.name, 48, colors[prefix.name])
         rows.append([name, _count(prefix.tasks), Cell(in_unit.text(amount), prefix.parts.busy), _share(percent),
                      Cell("", percent, slot=colors[prefix.name], bars=bars)])  # fmt: skip
     if len(account.prefixes) > _TOP:
@@ -199,7 +219,7 @@ def worker_share_table(account: Account) -> Table:
     rows = []
     for each, amount in zip(shown, quanta, strict=False):
         busy = 100 * each.parts.busy / each.capacity if each.capacity else 0.0
-        rows.append([_text(each.worker.label, 32), _count(each.worker.nthreads), _count(each.tasks),
+        rows.append([_worker(each.worker), _count(each.worker.nthreads), _count(each.tasks),
                      Cell(in_unit.text(amount), each.capacity), _share(busy),
                      Cell("", busy, bars=_bars(each.parts, each.capacity))])  # fmt: skip
     if others:
@@ -234,7 +254,7 @@ def prefix_table(recording: Recording, account: Account, colors: dict[str, int])
         none = Cell("-", -1, "no run of this prefix has details in the recording")
         times = [_time(each.mean), _time(each.median), _time(each.p99), _time(each.most)] if each else [none] * 4
         share = 100 * prefix.parts.busy / account.capacity if account.capacity else 0.0
-        rows.append([_text(prefix.name, slot=colors[prefix.name]), _count(prefix.tasks), _time(prefix.parts.busy),
+        rows.append([_prefix(prefix.name, 60, colors[prefix.name]), _count(prefix.tasks), _time(prefix.parts.busy),
                      _share(share), *times, _time(prefix.parts.decode + prefix.parts.encode), _bytes(prefix.nbytes),
                      _count(prefix.erred)])  # fmt: skip
     columns = (
@@ -247,17 +267,17 @@ def prefix_table(recording: Recording, account: Account, colors: dict[str, int])
     )
 
 
-def slowest_table(recording: Recording, count: int = 50) -> Table:
+def slowest_table(recording: Recording, colors: dict[str, int], count: int = _ROWS) -> Table:
     """The runs that computed longest."""
     runs = recording.runs
     rows = [
         [
             _text(runs.keys[row], 70),
-            _text(runs.prefix_names[runs.prefixes[row]], 40),
+            _prefix(runs.prefix_names[runs.prefixes[row]], 40, colors[runs.prefix_names[runs.prefixes[row]]]),
             _time(runs.computes[row]),
             Cell(f"{runs.begins[row] / TICKS:,.3f}", runs.begins[row]),
             _bytes(runs.nbytes[row]),
-            _text(_name_at(recording, runs.workers[row]), 32),
+            _worker(recording.workers[runs.workers[row]]) if runs.workers[row] >= 0 else Cell("unknown"),
             Cell("" if runs.ok[row] else "erred"),
         ]
         for row in slowest(recording, count)
@@ -278,13 +298,14 @@ def worker_table(recording: Recording, account: Account) -> Table:
         gone = worker.left is not None
         was = f"left at {max(0, worker.left or 0) / TICKS:,.3f} s: {worker.reason}" if gone else "there at the end"
         come = f"joined at {worker.joined / TICKS:,.3f} s, " if worker.joined > 0 else ""
-        rows.append([_text(worker.label, 32), _text(worker.address, 40), _count(worker.nthreads), _count(each.tasks),
-                     _count(each.erred), _time(parts.busy), _time(parts.transfer), _time(parts.between),
-                     _time(parts.idle), _bytes(each.nbytes), Cell("", parts.busy, bars=_bars(parts, each.capacity)),
+        rows.append([_worker(worker), _text(worker.address, 40), _count(worker.nthreads), _count(each.tasks),
+                     _count(each.erred), _time(parts.busy), _time(parts.transfer),
+                     _time(parts.handover + parts.scheduler + parts.between), _time(parts.idle), _bytes(each.nbytes),
+                     Cell("", parts.busy, bars=_bars(parts, each.capacity)),
                      _text(come + was, 60)])  # fmt: skip
     columns = (
         ("worker", False), ("address", False), ("threads", True), ("tasks", True), ("erred", True), ("in tasks", True),
-        ("waiting for data", True), ("between", True), ("idle", True), ("results", True), ("time", False),
+        ("waiting for data", True), ("other waiting", True), ("idle", True), ("results", True), ("time", False),
         ("presence", False),
     )  # fmt: skip
     return Table(
@@ -294,12 +315,13 @@ def worker_table(recording: Recording, account: Account) -> Table:
 
 def pair_table(recording: Recording) -> Table:
     """What moved from whom to whom."""
-    by_id = {worker.worker_id: worker.label for worker in recording.workers}
+    by_id = {worker.worker_id: worker for worker in recording.workers}
     rows = []
     for pair in sorted(recording.pairs, key=lambda pair: -pair.nbytes)[:_ROWS]:
         unknown = "all further pairs" if pair.from_id == -2 else "unknown"
         rate = pair.nbytes * TICKS / pair.ticks if pair.ticks else 0.0
-        rows.append([_text(by_id.get(pair.from_id, unknown), 32), _text(by_id.get(pair.to_id, unknown), 32),
+        names = [_worker(by_id[i]) if i in by_id else Cell(unknown) for i in (pair.from_id, pair.to_id)]
+        rows.append([*names,
                      Cell(pair.transport), _count(pair.fetches), _bytes(pair.nbytes), _time(pair.ticks),
                      Cell(f"{bytes_text(rate)}/s" if pair.ticks else "-", rate)])  # fmt: skip
     columns = (
@@ -311,8 +333,31 @@ def pair_table(recording: Recording) -> Table:
     )
 
 
-def _name_at(recording: Recording, row: int) -> str:
-    return recording.workers[row].label if row >= 0 else "unknown"
+def span_table(recording: Recording) -> Table:
+    """What the runs of each of the user's spans came to."""
+    rows = [
+        [
+            _text(" / ".join(span.name), 60),
+            _count(span.tasks),
+            _count(span.erred),
+            _bytes(span.nbytes),
+            _time(span.compute),
+        ]
+        for span in sorted(recording.spans, key=lambda span: -span.compute)[:_ROWS]
+    ]
+    columns = (("span", False), ("tasks", True), ("erred", True), ("results", True), ("computing", True))
+    return Table("spans", "By span (whole run)", columns, rows, None, _left_out(len(recording.spans), "spans"))
+
+
+def region_table(recording: Recording, colors: dict[str, int]) -> Table:
+    """What tasks spent in the user's regions."""
+    rows = [
+        [_text(each.name, 60), _prefix(each.prefix, 40, colors.get(each.prefix, -1)), _count(each.times),
+         _time(each.ticks), _time(each.own)]
+        for each in sorted(recording.regions, key=lambda each: -each.own)[:_ROWS]
+    ]  # fmt: skip
+    columns = (("region", False), ("prefix", False), ("entered", True), ("inside", True), ("own", True))
+    return Table("regions", "By region (whole run)", columns, rows, None, _left_out(len(recording.regions), "regions"))
 
 
 def _left_out(count: int, what: str) -> str:

@@ -15,6 +15,7 @@ Contents:
     keys        names by content
     graph       dask graphs, raw or of task nodes, to rows and bundles; entries: what of them runs in executors
     dask_adapter  collections: compute, persist, annotations, and gnomon as dask's scheduler
+    observing   questions to the cluster's instruments; records: what they say of tasks; spans: groups of tasks
     gather      results: small ones from messages, large ones from the workers that hold them
     scatter     data from here to workers
     effects     one implementation for sync and async: what it waits for, and the two drivers
@@ -31,18 +32,24 @@ if TYPE_CHECKING:
     from gnomon.runtime.client.default import default_client
     from gnomon.runtime.client.future import Future, fire_and_forget, futures_of
     from gnomon.runtime.client.inside import get_client, rejoin, secede, worker_client
+    from gnomon.runtime.client.records import MemorySampler, get_task_metadata, get_task_stream
+    from gnomon.runtime.client.spans import span
     from gnomon.runtime.client.waiting import as_completed, wait
 
 __all__ = [
     "Client",
     "Future",
+    "MemorySampler",
     "as_completed",
     "default_client",
     "fire_and_forget",
     "futures_of",
     "get_client",
+    "get_task_metadata",
+    "get_task_stream",
     "rejoin",
     "secede",
+    "span",
     "wait",
     "worker_client",
 ]
@@ -50,13 +57,17 @@ __all__ = [
 _HOMES = {
     "Client": "client",
     "Future": "future",
+    "MemorySampler": "records",
     "as_completed": "waiting",
     "default_client": "default",
     "fire_and_forget": "future",
     "futures_of": "future",
     "get_client": "inside",
+    "get_task_metadata": "records",
+    "get_task_stream": "records",
     "rejoin": "inside",
     "secede": "inside",
+    "span": "spans",
     "wait": "waiting",
     "worker_client": "inside",
 }

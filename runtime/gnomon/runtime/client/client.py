@@ -18,12 +18,15 @@ from typing import Any
 from gnomon.runtime.client import dask_adapter, default
 from gnomon.runtime.client.future import ERROR, Future, find_futures
 from gnomon.runtime.client.gather import Nest, raisable
+from gnomon.runtime.client.keys import name_of
 from gnomon.runtime.client.life import ClientLife
 from gnomon.runtime.client.packing import options_of, seconds, worker_names
 from gnomon.runtime.client.scatter import named
+from gnomon.runtime.client.spans import current_span
 from gnomon.runtime.comm import Security
 from gnomon.runtime.messages import CancelFutures, Key, RetryFutures, TaskOptions
 from gnomon.runtime.worker.executor import context
+from gnomon.runtime.worker.executor.deep import Profiled
 
 __all__ = ["Client", "future_of_key", "own_client"]
 
@@ -76,6 +79,7 @@ class Client(ClientLife):
         allow_other_workers: bool = False,
         actor: bool = False,
         pure: bool = True,
+        profile: bool = False,
         **kwargs: Any,
     ) -> Future:
         """Run ``func(*args, **kwargs)`` on the cluster; futures among the arguments stand for their results.
@@ -89,12 +93,15 @@ class Client(ClientLife):
             fifo_timeout: time within which calls count as one batch, whose order is the scheduler's choice.
             allow_other_workers: ``workers`` are only preferred.
             pure: the same call gives the same result, so that it need not run twice. False gives a key of its own.
+            profile: run it under the deep profiler, a stack each millisecond; see ``Future.profile``.
 
         Raises SerializationError (a TypeError) naming what can't be pickled, CommClosedError if the client is closed.
         """
         if actor:
             raise NotImplementedError("actors are not available yet")
         options = self._options(workers, allow_other_workers, resources, retries, priority)
+        if profile:
+            func = Profiled(func, name_of(func))
         return self._submitter.submit(func, args, kwargs, key, pure, options, seconds(fifo_timeout) or 0.0)
 
     def map(
@@ -111,6 +118,7 @@ class Client(ClientLife):
         actor: bool = False,
         pure: bool = True,
         batch_size: int | None = None,
+        profile: bool = False,
         **kwargs: Any,
     ) -> list[Future]:
         """Run a function on each tuple of the iterables, as ``zip`` makes them; gives one future each.
@@ -128,6 +136,8 @@ class Client(ClientLife):
             raise ValueError(f"batch_size must be at least 1, not {batch_size!r}")
         options = self._options(workers, allow_other_workers, resources, retries, priority)
         fifo = seconds(fifo_timeout) or 0.0
+        if profile:
+            func = Profiled(func, name_of(func))
         return self._submitter.map(func, iterables, kwargs, key, pure, options, fifo, batch_size)
 
     def get(
@@ -241,6 +251,7 @@ class Client(ClientLife):
         priority: int = 0,
         fifo_timeout: float | str = "60 s",
         traverse: bool = True,
+        profile: bool = False,
         **kwargs: Any,
     ) -> Any:
         """Compute dask collections: a future for each, or the values if ``sync``. Other objects are passed through.
@@ -249,6 +260,7 @@ class Client(ClientLife):
             collections: one, or a list of them.
             optimize_graph: let dask optimize.
             traverse: look for collections in lists, tuples, sets and dicts.
+            profile: run each task under the deep profiler; see ``Future.profile``.
 
         The other arguments are as in ``submit``.
         """
@@ -261,7 +273,7 @@ class Client(ClientLife):
             options = dict(
                 zip(_OPTION_NAMES, (workers, allow_other_workers, resources, retries, priority), strict=True)
             )
-            futures = self._graph(graph.dsk, graph.keys, graph.annotations, options, fifo_timeout)
+            futures = self._graph(graph.dsk, graph.keys, graph.annotations, options, fifo_timeout, profile)
             keys = iter(graph.keys)
             result = [futures[next(keys)] if dask_adapter.is_collection(item) else item for item in items]
         if sync:
@@ -308,21 +320,27 @@ class Client(ClientLife):
         annotations: Mapping[str, Mapping[Any, Any]],
         options: dict[str, Any],
         fifo_timeout: float | str,
+        profile: bool = False,
     ) -> dict[Any, Future]:
         """Futures of a graph's keys. What is said at the call wins over an annotation of the block it is in."""
         ambient, by_key = dask_adapter.ambient_annotations()
         given = {name: value for name, value in options.items() if value}
+        span = current_span()
+        if span:
+            given["span"] = span
         for name, value in by_key.items():
             annotations = {name: {key: value(key) for key in dsk}, **annotations}
-        return self._submitter.graph(dsk, keys, annotations, {**ambient, **given}, seconds(fifo_timeout) or 0.0)
+        fifo = seconds(fifo_timeout) or 0.0
+        return self._submitter.graph(dsk, keys, annotations, {**ambient, **given}, fifo, profile)
 
     def _options(self, workers: Any, allow_other: Any, resources: Any, retries: Any, priority: Any) -> TaskOptions:
         if dask_adapter.loaded():
             ambient, _ = dask_adapter.ambient_annotations()
             if ambient:
                 given = dict(zip(_OPTION_NAMES, (workers, allow_other, resources, retries, priority), strict=True))
-                return options_of(**{**ambient, **{name: value for name, value in given.items() if value}})
-        return options_of(priority, retries, workers, allow_other, resources)
+                chosen = {**ambient, **{name: value for name, value in given.items() if value}}
+                return options_of(**chosen, span=current_span())
+        return options_of(priority, retries, workers, allow_other, resources, span=current_span())
 
     # Steering
 

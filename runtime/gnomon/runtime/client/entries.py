@@ -13,7 +13,7 @@ from typing import Any
 
 from gnomon.runtime.protocol import Ref
 
-__all__ = ["FLAT", "NESTED", "NODE", "VALUE", "Entries", "Entry", "Nested", "place"]
+__all__ = ["FLAT", "NESTED", "NODE", "PROFILED", "VALUE", "Entries", "Entry", "Nested", "place"]
 
 #: ``(FLAT, function, args, kwargs)``: dependencies stand as ``Ref`` in ``args`` and ``kwargs`` themselves, no deeper.
 FLAT = 0
@@ -23,6 +23,8 @@ NESTED = 1
 NODE = 2
 #: ``(VALUE, value)``: no call, just this.
 VALUE = 3
+#: ``(PROFILED, spec)``: another, run under the deep profiler.
+PROFILED = 4
 
 _PLACES = [Ref(i) for i in range(256)]
 
@@ -71,6 +73,10 @@ class Entry:
             return _evaluate(spec[1], values)
         if kind == NODE:
             return spec[1](dict(zip(spec[2], values, strict=True)))
+        if kind == PROFILED:
+            from gnomon.runtime.worker.executor import deep  # only where it is asked for
+
+            return deep.run(Entry(spec[1]).run, (values,))
         return spec[1]
 
 

@@ -205,6 +205,17 @@ class Future:
         exc = await self._exception(timeout)
         return None if exc is None else exc.__traceback__
 
+    def profile(self) -> Any:
+        """The deep profile of its task, a ``gnomon.profiler`` session; waits for the task's end.
+
+        Raises ValueError if there is none: it was submitted without ``profile=True``, or the scheduler dropped it.
+        """
+        return self._client.call(self._profile())
+
+    async def _profile(self) -> Any:
+        await self._client.wait_for_states((self,), None)
+        return await self._client.task_profile(self._state.key)
+
     def add_done_callback(self, fn: Callable[[Future], Any]) -> None:
         """Call ``fn(future)`` once it has ended: in a thread, or on the loop of an asynchronous client."""
         self._client.add_callback(self, fn)

@@ -144,12 +144,13 @@ def options_of(
     allow_other_workers: Any = False,
     resources: Mapping[str, float] | None = None,
     executor: str | None = None,
+    span: tuple[str, ...] = (),
 ) -> TaskOptions:
     """The options of tasks as users write them.
 
     Raises TypeError or ValueError for what can't be meant.
     """
-    if not priority and not retries and workers is None and not resources and not allow_other_workers and not executor:
+    if not (priority or retries or resources or allow_other_workers or executor or span) and workers is None:
         return NO_OPTIONS
     if allow_other_workers not in (True, False, None):
         raise TypeError("allow_other_workers must be True or False")
@@ -163,6 +164,7 @@ def options_of(
         allow_other_workers=bool(allow_other_workers),
         resources=tuple(sorted((str(k), float(v)) for k, v in (resources or {}).items())),
         executor=executor or "",
+        span=span,
     )
 
 

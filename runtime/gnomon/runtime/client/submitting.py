@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gnomon.runtime.client import bundling, dask_adapter, graph, outgoing
+from gnomon.runtime.client import bundling, dask_adapter, entries, graph, outgoing
 from gnomon.runtime.client.codes import Code, Codes
 from gnomon.runtime.client.connection import Connection
 from gnomon.runtime.client.future import Future, FutureState
@@ -189,6 +189,7 @@ class Submitter:
         annotations: Mapping[str, Mapping[Any, Any]],
         options: dict[str, Any],
         fifo_timeout: float,
+        profile: bool = False,
     ) -> dict[Any, Future]:
         """The tasks that the wanted keys need; gives their futures.
 
@@ -197,6 +198,7 @@ class Submitter:
             wanted: keys.
             annotations: by name of the option, the values of keys that have their own.
             options: of all other tasks, as ``options_of`` takes them.
+            profile: run the tasks under the deep profiler.
 
         Raises KeyError, BundleError, ValueError (see ``graph`` and ``bundling``).
         """
@@ -214,6 +216,9 @@ class Submitter:
             for key in missing:
                 if key in conversion.known:
                     known[key] = conversion.known[key]
+            if profile:
+                for key, task in conversion.tasks.items():
+                    conversion.tasks[key] = task._replace(spec=(entries.PROFILED, task.spec))
             default = options_of(**options)
             own = _own_options(annotations, options)
             codes, task_codes, payloads = bundling.bundle(conversion.tasks, self._number, connection.by_reference)

@@ -15,6 +15,7 @@ from gnomon.runtime.client.effects import Effect
 from gnomon.runtime.client.future import futures_of
 from gnomon.runtime.client.gather import answer, decode_small
 from gnomon.runtime.client.graph import wire_key
+from gnomon.runtime.client.observing import ClusterInstruments
 from gnomon.runtime.client.packing import seconds, worker_names
 from gnomon.runtime.errors import SerializationError
 from gnomon.runtime.messages import ByReference, ErrorRecord, Payload
@@ -23,7 +24,7 @@ from gnomon.runtime.protocol import decode_error, dumps_code
 __all__ = ["ClusterView"]
 
 
-class ClusterView:
+class ClusterView(ClusterInstruments):
     """What a client may ask. With an asynchronous client every answer is awaited."""
 
     _connection: Connection

@@ -35,12 +35,16 @@ _PLACE = {name: index for index, name in enumerate(COLUMNS)}
 class Instruments:
     """See the module. Not safe for several threads at a time.
 
-    ``process``: "scheduler", "agent" or "executor"; ``children``: count the processes that this one started as well.
+    ``process``: "scheduler", "agent" or "executor"; ``children``: count the processes that this one started as well;
+    ``host``: measure the machine.
     """
 
-    def __init__(self, process: str, settings: InstrumentSettings, *, children: bool = False) -> None:
+    def __init__(
+        self, process: str, settings: InstrumentSettings, *, children: bool = False, host: bool = True
+    ) -> None:
         self.process = process
         self._children = children
+        self._host = host
         self._settings = settings
         self._shared: shared.Shared | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -53,7 +57,7 @@ class Instruments:
         """Begin; on the loop that is to be watched, if one is given."""
         if not self._settings.enabled or self._shared is not None:
             return
-        self._shared = shared.acquire(self, self._settings, host=self.process != "executor", children=self._children)
+        self._shared = shared.acquire(self, self._settings, host=self._host, children=self._children)
         self._time = now()
         if loop is not None:
             self._loop = loop
@@ -84,7 +88,7 @@ class Instruments:
         ``tasks``: the column of that name.
         """
         monitors = self._shared
-        if monitors is None or monitors.owners[0] is not self:
+        if monitors is None or monitors.teller() is not self:
             return {}
         row = array("d", [nan]) * len(COLUMNS)
         time = now()
@@ -109,12 +113,11 @@ class Instruments:
         monitors = self._shared
         if monitors is None or monitors.sampler is None:
             return None
-        from gnomon.profiler.processors import keep_labels  # slow to import, and seldom asked for
+        from gnomon.profiler.processors import below, keep_labels  # slow to import, and seldom asked for
 
         session = monitors.sampler.session(start, stop)
-        if tasks:
-            return keep_labels(session, [label for label in session.labels if label and label.startswith(prefix)])
-        return keep_labels(session, [""])
+        labels = [label for label in session.labels if label and label.startswith(prefix)] if tasks else [""]
+        return below(keep_labels(session, labels), lambda function: function.name in _ROOTS)
 
     def profile(self, start: float | None = None, stop: float | None = None, *, tasks: bool, prefix: str = "") -> bytes:
         """The packed plain form of ``session``; empty if nobody samples. Slow: not for a loop."""
@@ -171,6 +174,9 @@ class Instruments:
         before, self._before[name] = self._before.get(name, 0.0), value
         return value - before
 
+
+#: Functions whose callers tell nothing: they run every task, and every loop.
+_ROOTS = {"TaskRunner.run", "Runner.run"}
 
 #: Columns that are taken from the system's monitor as they are.
 _SYSTEM = (

@@ -4,20 +4,22 @@ Scheduler, agents and the executor's threads may live in one process, even on on
 monitor of each loop, one of the collector; they run from the first ``acquire`` until the last ``release``. In a forked
 child nothing runs, and nothing is left of what the parent had.
 
-Contents: Shared, acquire, release.
+Contents: Shared, Owner, acquire, release.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from gnomon.profiler.gc_monitor import GcMonitor
 from gnomon.profiler.gil import GilMonitor
 from gnomon.profiler.sampler import Sampler
 from gnomon.profiler.system import SystemMonitor
+from gnomon.profiler.ticker import tick_source
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,10 +28,21 @@ if TYPE_CHECKING:
     from gnomon.profiler.stalls import Stall
     from gnomon.runtime.config import InstrumentSettings
 
-__all__ = ["Shared", "acquire", "release"]
+__all__ = ["Owner", "Shared", "acquire", "release"]
+
+logger = logging.getLogger("gnomon.instruments")
 
 #: Stalls of a process that wait to be told; more in one heartbeat are dropped, the oldest first.
 _STALLS = 50
+
+
+class Owner(Protocol):
+    """Who carries instruments. ``process``: "scheduler", "agent" or "executor"."""
+
+    process: str
+
+
+_RANKS = {"scheduler": 0, "agent": 1, "executor": 2}
 
 
 class Shared:
@@ -40,18 +53,21 @@ class Shared:
 
     def __init__(self, settings: InstrumentSettings, *, host: bool, children: bool) -> None:
         self.settings = settings
-        self.owners: list[Any] = []
+        self.owners: list[Owner] = []
         self.stalls: deque[Stall] = deque(maxlen=_STALLS)
         self.sampler: Sampler | None = None
         if settings.sampler:
             self.sampler = Sampler(interval=settings.sampling_interval, budget=settings.sampling_budget)
-        ticks: Any = self.sampler if hasattr(self.sampler, "add_hook") else None
         self.gc = GcMonitor() if settings.gc else None
-        self.gil = GilMonitor(ticks) if settings.gil else None
+        self.gil = GilMonitor(tick_source(self.sampler)) if settings.gil else None
         self.system: SystemMonitor | None = None
         if settings.system:
             self.system = SystemMonitor(children=children, network=host, disk=host, host_cpu=host)
         self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopMonitor, int]] = {}
+
+    def teller(self) -> Owner:
+        """The owner that reports of this process: a scheduler before agents, an agent before executors."""
+        return min(self.owners, key=lambda owner: _RANKS[owner.process])
 
     def start(self) -> None:
         """Begin."""
@@ -74,12 +90,22 @@ class Shared:
             from gnomon.profiler.loop import LoopMonitor  # with asyncio, which executors do without
 
             monitor = LoopMonitor(
-                loop, sampler=self.sampler, gc=self.gc, gil=self.gil, threshold=self.settings.stall_threshold
+                loop,
+                sampler=self.sampler,
+                gc=self.gc,
+                gil=self.gil,
+                threshold=self.settings.stall_threshold,
+                log_every=None,
             )
-            monitor.on_stall.append(self.stalls.append)
+            monitor.on_stall.append(self._on_stall)
             monitor.start()
         self._loops[loop] = (monitor, users + 1)
         return monitor
+
+    def _on_stall(self, stall: Stall) -> None:
+        self.stalls.append(stall)
+        if stall.duration >= self.settings.stall_warning:
+            logger.warning("%s", stall.sentence())
 
     def monitor_of(self, loop: asyncio.AbstractEventLoop | None) -> LoopMonitor | None:
         """The monitor of a loop, if it is watched."""
@@ -101,7 +127,7 @@ _lock = threading.Lock()
 _here: Shared | None = None
 
 
-def acquire(owner: object, settings: InstrumentSettings, *, host: bool, children: bool) -> Shared:
+def acquire(owner: Owner, settings: InstrumentSettings, *, host: bool, children: bool) -> Shared:
     """The monitors of this process, started if ``owner`` is the first; its settings hold then."""
     global _here
     with _lock:
@@ -113,7 +139,7 @@ def acquire(owner: object, settings: InstrumentSettings, *, host: bool, children
         return shared
 
 
-def release(owner: object) -> None:
+def release(owner: Owner) -> None:
     """``owner`` needs them no more; with the last they end."""
     global _here
     with _lock:

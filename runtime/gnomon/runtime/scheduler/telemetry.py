@@ -79,7 +79,15 @@ class _Totals:
         self.cpu = self.measured = 0.0  # seconds on the processor, and seconds of compute of which these are a part
 
     def add(
-        self, count: int, erred: int, nbytes: int, decode: float, compute: float, encode: float, cpu: float
+        self,
+        count: int,
+        erred: int,
+        nbytes: int,
+        decode: float,
+        compute: float,
+        encode: float,
+        cpu: float,
+        measured: float,
     ) -> None:
         self.count += count
         self.erred += erred
@@ -87,9 +95,8 @@ class _Totals:
         self.decode += decode
         self.compute += compute
         self.encode += encode
-        if cpu == cpu:  # not NaN
-            self.cpu += cpu
-            self.measured += compute
+        self.cpu += cpu
+        self.measured += measured
 
     def row(self, name: str | int | tuple[str, ...]) -> tuple[Any, ...]:
         return name, self.count, self.erred, self.nbytes, self.decode, self.compute, self.encode
@@ -191,7 +198,8 @@ class Telemetry:
         worker_ids, prefixes = columns.worker_ids, columns.prefixes
         if rows and prefixes.count(prefixes[0]) == rows and worker_ids.count(worker_ids[0]) == rows:
             erred = rows - sum(map(bool, columns.ok))
-            amounts = rows, erred, sum(columns.nbytes), sum(decode), sum(computes), sum(encode), sum(cpus)
+            on_cpu = _on_cpu(computes, cpus)
+            amounts = rows, erred, sum(columns.nbytes), sum(decode), sum(computes), sum(encode), *on_cpu
             self._prefix_totals(prefixes[0]).add(*amounts)
             self._totals_of_worker(worker_ids[0]).add(*amounts)
             return
@@ -220,7 +228,8 @@ class Telemetry:
             if span:
                 if span not in self._spans and len(self._spans) >= self._groups:
                     span = (_OTHER_SPANS,)
-                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, 0.0, compute, 0.0, cpu)
+                on_cpu = _on_cpu((compute,), (cpu,))
+                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, 0.0, compute, 0.0, *on_cpu)
 
     def append_transfers(
         self, to_id: int, message: TransfersDone, holders: Mapping[str, int], offset: float = 0.0
@@ -397,6 +406,15 @@ class Telemetry:
 
     def _totals_of_worker(self, worker_id: int) -> _Totals:
         return self._worker_totals.setdefault(worker_id, _Totals())
+
+
+def _on_cpu(computes: Sequence[float], cpus: Sequence[float]) -> tuple[float, float]:
+    """Seconds on the processor, and the seconds of compute of which these are known to be a part."""
+    total = sum(cpus)
+    if total == total:
+        return total, sum(computes)
+    known = [(cpu, compute) for cpu, compute in zip(cpus, computes, strict=True) if cpu == cpu]
+    return sum(cpu for cpu, _ in known), sum(compute for _, compute in known)
 
 
 def _key_text(key: Key) -> str:

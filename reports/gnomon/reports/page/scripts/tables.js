@@ -159,7 +159,15 @@ function cellElement(each, number) {
 function fill(table, { match = null } = {}) {
   const target = byId("table-" + table.name);
   if (!target) return;
-  table.columns.forEach(([label], i) => { const button = target.tHead.rows[0].cells[i].querySelector("button"); if (button) button.textContent = label; });
+  const head = target.tHead.rows[0];
+  if (!head.cells.length) {
+    head.append(...table.columns.map(([label, number]) => {
+      const header = element("th", number ? "n" : ""), button = header.appendChild(element("button", "", label));
+      header.scope = "col";
+      button.type = "button";
+      return header;
+    }));
+  } else table.columns.forEach(([label], i) => { const button = head.cells[i].querySelector("button"); if (button) button.textContent = label; });
   const rows = match ? table.rows.filter(match) : table.rows, sorted = sortedRows(target, rows);
   target.tBodies[0].replaceChildren(...sorted.slice(0, ROWS).map((row) => {
     const tr = element("tr");

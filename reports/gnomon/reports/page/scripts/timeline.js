@@ -39,14 +39,14 @@ function matching() {
 function detail(from, to, limit = settings.limit) {
   const { runs } = data, begin = from * TICKS, end = to * TICKS, lanes = data.lanes, { flags } = matching(), visible = [];
   for (let i = 0; i < runs.count; i++) if (runs.ends[i] >= begin && runs.begins[i] <= end) visible.push(i);
-  const out = { left: [], right: [], bottom: [], top: [], slot: [], hatch: [], key: [], took: [], where: [] };
+  const out = { left: [], right: [], bottom: [], top: [], slot: [], key: [], took: [], where: [] };
   const where = (i) => {
     const worker = data.workers[runs.workers[i]];
     return (worker ? cut(worker.label, 40) : "unknown worker") + (lanes.level === "thread" ? ", thread " + runs.threads[i] : "");
   };
   const add = (left, right, bottom, top, slot, key, took, place) => {
     out.left.push(left / TICKS); out.right.push(right / TICKS); out.bottom.push(bottom); out.top.push(top); out.slot.push(slot);
-    out.hatch.push(slot === ERRED ? "x" : slot >= 12 && slot < GREYED ? "/" : " "); out.key.push(key); out.took.push(took); out.where.push(place);
+    out.key.push(key); out.took.push(took); out.where.push(place);
   };
   const slotAt = (i) => !flags[i] ? GREYED : runs.ok[i] ? settings.slots[runs.names[runs.prefixes[i]]] ?? 9 : ERRED;
   let single = visible, merged = [];
@@ -90,6 +90,8 @@ function detail(from, to, limit = settings.limit) {
 }
 
 const model = (name) => timelineDocument.get_model_by_name(name);
+let openGate = null;
+const gate = new Promise((resolve) => { openGate = resolve; });
 let timelineDocument = null, drawing = null, drawnDetail = null;
 function paint() {
   if (!timelineDocument) return;
@@ -110,6 +112,10 @@ function refine() {
   const range = model("stream").x_range, view = detail(range.start, range.end);
   drawnDetail = view;
   model("stream-source").data = view.columns;
+  for (const [name, wanted] of [["erred", (slot) => slot === ERRED], ["repeated", (slot) => slot >= 12 && slot < GREYED]]) {
+    const rows = [...view.columns.slot.keys()].filter((i) => wanted(view.columns.slot[i]));
+    model("stream-" + name).data = Object.fromEntries(["left", "right", "bottom", "top"].map((side) => [side, rows.map((i) => view.columns[side][i])]));
+  }
   const notes = [];
   if (view.merged) {
     notes.push(data.lanes.level === "thread"
@@ -134,6 +140,7 @@ const fit = () => isWhole() ? view(0, settings.duration / TICKS) : view(state.fr
 function drawTimeline() {
   if (!byId("timeline-item")) return Promise.resolve();
   drawing = drawing || (async () => {
+    await gate;
     await Bokeh.embed.embed_item(JSON.parse(byId("timeline-item").textContent), "timeline-plot");
     timelineDocument = Bokeh.documents.at(-1);
     data.lanes = lanesOf();

@@ -57,7 +57,7 @@ def _serve(link: ChildLink) -> None:
     runner = Runner(settings, _emitter(link, page), cells=page.cells, crashed=_crash)
     link.send([ExecutorReady(os.getpid())])
     gc.freeze()
-    runner.observe()
+    runner.observe(own_process=True)
     while (frame := link.receive()) is not None:
         messages, fds = frame
         end = next((m for m in messages if isinstance(m, ShutdownExecutor)), None)

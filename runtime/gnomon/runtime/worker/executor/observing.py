@@ -32,6 +32,9 @@ METHODS = frozenset({"report", "profile", "call_stack"})
 #: Files whose frames lie around the user's code in every stack.
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
+#: The stack of a task that is a function without Python code.
+_IN_C = "in a function that is not written in Python"
+
 
 class Observing:
     """Of one executor. ``settings``: the fields of ``config.InstrumentSettings``; without any nothing is observed."""
@@ -64,16 +67,16 @@ class Observing:
 
     # Life
 
-    def start(self) -> None:
-        """Begin to observe, soon."""
+    def start(self, *, own_process: bool) -> None:
+        """Begin to observe, soon; ``own_process``: nobody else of gnomon's is in this process."""
         if self._settings.get("enabled"):
-            threading.Thread(target=self._start, name="gnomon-instruments", daemon=True).start()
+            threading.Thread(target=self._start, args=(own_process,), name="gnomon-instruments", daemon=True).start()
 
-    def _start(self) -> None:
+    def _start(self, own_process: bool) -> None:
         from gnomon.runtime.config import InstrumentSettings  # see the module's head
         from gnomon.runtime.instruments.carried import Instruments
 
-        instruments = Instruments("executor", InstrumentSettings(**self._settings), children=True)
+        instruments = Instruments("executor", InstrumentSettings(**self._settings), children=True, host=not own_process)
         with self._lock:
             if self._closed:
                 return
@@ -133,5 +136,5 @@ class Observing:
                     break
                 stack.append(f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_qualname}')
                 frame = frame.f_back
-            found.append((row[2], tuple(reversed(stack))))
+            found.append((row[2], tuple(reversed(stack)) or (_IN_C,)))
         return tuple(found)

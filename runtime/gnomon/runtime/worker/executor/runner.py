@@ -135,9 +135,9 @@ class Runner:
             for fd in left:
                 os.close(fd)
 
-    def observe(self) -> None:
-        """Start the instruments; soon after the executor is ready."""
-        self._observing.start()
+    def observe(self, *, own_process: bool) -> None:
+        """Start the instruments, once the executor is ready; ``own_process``: it is alone in its process."""
+        self._observing.start(own_process=own_process)
 
     def stop(self, on_stopped: Callable[[], None] | None = None) -> None:
         """Forget what is queued and begin nothing more.

@@ -55,7 +55,7 @@ class ThreadExecutor:
         """Be ready, and say so on the loop's next turn."""
         self._loop = asyncio.get_running_loop()
         self._emit([ExecutorReady(os.getpid())], [])
-        self._runner.observe()
+        self._runner.observe(own_process=False)
 
     def send(self, messages: Sequence[Message], fds: Sequence[int] = ()) -> None:
         """Hand over messages; see ``Executor.send``."""

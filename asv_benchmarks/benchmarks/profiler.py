@@ -1,0 +1,252 @@
+"""The instruments: what a sample costs by threads and depth, regions, the system monitor, and the program's loss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from array import array
+
+from gnomon.profiler import Sampler, Session, region
+from gnomon.profiler.frames import Functions
+from gnomon.profiler.regions import enter, leave, slot
+from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Thread
+from gnomon.profiler.stacks import Watched, take_sample
+from gnomon.profiler.system import SystemMonitor
+from gnomon.profiler.tree import Tree
+
+_SAMPLES = 200
+
+
+class _Crowd:
+    """Threads that wait, so many calls deep."""
+
+    def __init__(self, threads, depth):
+        self._leave = threading.Event()
+        arrived = [threading.Event() for _ in range(threads)]
+        self._threads = [
+            threading.Thread(target=self._fall, args=(depth, event), name=f"crowd-{i}", daemon=True)
+            for i, event in enumerate(arrived)
+        ]
+        for thread in self._threads:
+            thread.start()
+        for event in arrived:
+            event.wait()
+        self.idents = [thread.ident for thread in self._threads]
+
+    def _fall(self, depth, arrived):
+        if depth:
+            self._fall(depth - 1, arrived)
+        else:
+            arrived.set()
+            self._leave.wait()
+
+    def close(self):
+        self._leave.set()
+        for thread in self._threads:
+            thread.join()
+
+
+class Looks:
+    """One look at all threads; ``first`` with stacks never seen before, ``again`` with the same ones."""
+
+    params = ([1, 8, 64], [10, 100])
+    param_names = ("threads", "depth")
+
+    def setup(self, threads, depth):
+        self.crowd = _Crowd(threads, depth)
+        self.keys = array("q", bytes(8 * threads))
+        self._look(Tree(Functions()), self._watched())
+        self.tree, self.watched = Tree(Functions()), self._watched()
+        self._look(self.tree, self.watched)
+
+    def teardown(self, threads, depth):
+        self.crowd.close()
+
+    def _watched(self):
+        return tuple([Watched(ident, i) for i, ident in enumerate(self.crowd.idents)])
+
+    def _look(self, tree, watched):
+        count = take_sample(tree, watched, {}, {}, {"": 0}, 128, self.keys, 0, None, 0)
+        if count != len(watched):
+            raise AssertionError(f"{count} of {len(watched)} threads were seen")
+
+    def time_again(self, threads, depth):
+        for _ in range(_SAMPLES):
+            self._look(self.tree, self.watched)
+
+    def time_first(self, threads, depth):
+        for _ in range(10):
+            self._look(Tree(Functions()), self._watched())
+
+
+class Sampling:
+    """A sampler at work on waiting threads: its own CPU, as it counts it, per tick."""
+
+    params = ([1, 64],)
+    param_names = ("threads",)
+
+    def setup(self, threads):
+        self.crowd = _Crowd(threads, 20)
+        self.sampler = Sampler(interval=0.001, budget=1.0)
+        for ident in self.crowd.idents:
+            self.sampler.watch_thread(ident)
+
+    def teardown(self, threads):
+        self.sampler.stop()
+        self.crowd.close()
+
+    def track_cpu(self, threads):
+        self.sampler.start()
+        while self.sampler.statistics().ticks < 100:
+            time.sleep(0.02)
+        self.sampler.stop()
+        statistics = self.sampler.statistics()
+        return statistics.cpu / statistics.ticks * 1e6
+
+    track_cpu.unit = "us/tick"
+
+
+class Loss:
+    """A program of pure Python, with and without a sampler beside it."""
+
+    params = (["alone", "sampled", "sampled 1 kHz"],)
+    param_names = ("how",)
+
+    def setup(self, how):
+        self.sampler = None
+        if how != "alone":
+            self.sampler = Sampler(interval=0.001, budget=1.0) if how.endswith("kHz") else Sampler()
+            self.sampler.__enter__()
+
+    def teardown(self, how):
+        if self.sampler is not None:
+            self.sampler.stop()
+
+    def time_program(self, how):
+        for i in range(60):
+            _work(8, i)
+
+
+class Sessions:
+    """What was sampled, made ready to look at: assembled, merged, packed."""
+
+    params = ([1_000, 20_000],)
+    param_names = ("nodes",)
+
+    def setup(self, nodes):
+        self.session = _session(nodes)
+        self.others = [_session(nodes) for _ in range(4)]
+
+    def time_merge(self, nodes):
+        Session.merge(self.others)
+
+    def time_total_seconds(self, nodes):
+        self.session.total_seconds()
+
+    def time_pack_and_unpack(self, nodes):
+        Session.from_plain(self.session.to_plain())
+
+
+class Regions:
+    """Entering and leaving a region 10,000 times, while a sampler counts them and while none does."""
+
+    params = (["watched", "unwatched"],)
+    param_names = ("by",)
+
+    def setup(self, by):
+        self.sampler = Sampler(interval=1.0)
+        if by == "watched":
+            self.sampler.__enter__()
+        self.number = slot("benchmark")
+
+    def teardown(self, by):
+        self.sampler.stop()
+
+    def time_with(self, by):
+        parse = region("benchmark")
+        for _ in range(10_000):
+            with parse:
+                pass
+
+    def time_enter_and_leave(self, by):
+        number = self.number
+        for _ in range(10_000):
+            enter(number)
+            leave(number)
+
+
+class System:
+    """A row of the system monitor, without and with children."""
+
+    params = ([0, 4],)
+    param_names = ("children",)
+
+    def setup(self, children):
+        program = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+        self.children = [subprocess.Popen(program, stdin=subprocess.PIPE) for _ in range(children)]
+        self.monitor = SystemMonitor(children=bool(children), children_every=0.0 if children else 2.0)
+
+    def teardown(self, children):
+        for child in self.children:
+            child.stdin.close()
+            child.wait()
+
+    def time_sample(self, children):
+        for _ in range(20):
+            self.monitor.sample()
+
+
+class Psutil:
+    """The same counters of this process by psutil, in one go and one by one."""
+
+    params = (["oneshot", "one by one"],)
+    param_names = ("how",)
+
+    def setup(self, how):
+        import psutil
+
+        self.process = psutil.Process(os.getpid())
+
+    def time_read(self, how):
+        for _ in range(50):
+            if how == "oneshot":
+                with self.process.oneshot():
+                    self._read()
+            else:
+                self._read()
+
+    def _read(self):
+        process = self.process
+        return (
+            process.cpu_times(),
+            process.memory_info(),
+            process.num_threads(),
+            process.num_fds(),
+            process.num_ctx_switches(),
+        )
+
+
+def _work(depth, seed):
+    """A tree of calls with some arithmetic in each."""
+    total = sum([i * seed for i in range(50)])
+    return total if depth < 2 else _work(depth - 1, seed) + _work(depth // 2, total % 7)
+
+
+def _session(nodes):
+    """A session of a minute with so many nodes in a tree of functions that call each other."""
+    functions = [Function(f"function_{i}", f"/project/module_{i % 40}.py", i, f"module_{i % 40}") for i in range(300)]
+    ids = range(nodes)
+    buckets = [Bucket(float(i), i + 1.0, 100, 0, 0.0, 0.0, 0.001) for i in range(60)]
+    meta = {"start": 0.0, "stop": 60.0, "interval": 0.01, "samples": 2 * nodes, "ticks": 6_000, "missed": 0, "cpu": 0.1}
+    return Session(
+        meta={**meta, "pid": 1, "process": "made", "python": "3.11.0"},
+        functions=tuple(functions),
+        nodes=Nodes(tuple([(i - 1) // 3 if i else -1 for i in ids]), tuple([i % 300 for i in ids]), (7,) * nodes),
+        buckets=tuple(buckets),
+        threads=(Thread(1, "MainThread", "made"),),
+        labels=("",),
+        samples=Samples(tuple([i % 60 for i in ids]), (0,) * nodes, (0,) * nodes, tuple(ids), (2,) * nodes),
+    )

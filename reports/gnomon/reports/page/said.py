@@ -1,0 +1,149 @@
+"""What a page says in sentences and single numbers: the header, notices, the closing line, what was recorded.
+
+Contents: header, badges, empty, closing, reasons, instruments, ledgers.
+"""
+
+from __future__ import annotations
+
+from gnomon.reports.account import Account
+from gnomon.reports.page import tables
+from gnomon.reports.recording import TICKS, Ledger, Recording
+from gnomon.reports.units import bytes_text, count_text, rate_text, time_text
+
+__all__ = ["badges", "closing", "empty", "header", "instruments", "ledgers", "reasons"]
+
+
+def header(recording: Recording, result: Account) -> list[tuple[str, str, str]]:
+    """The numbers of the first line: a name, the value and what it is."""
+    busy = 100 * result.parts.busy / result.capacity if result.capacity else 0.0
+    moved = sum(pair.nbytes for pair in recording.pairs)
+    return [
+        ("wall", time_text(recording.duration), "wall time"),
+        ("workers", count_text(len(result.workers)), "worker" if len(result.workers) == 1 else "workers"),
+        ("threads", count_text(result.threads), "thread" if result.threads == 1 else "threads"),
+        ("busy", f"{busy:.1f} %", "busy in tasks"),
+        ("tasks", count_text(result.tasks), "tasks run"),
+        ("erred", count_text(result.erred), "erred"),
+        ("rate", rate_text(result.tasks, recording.duration), "task rate"),
+        ("moved", bytes_text(moved), "between workers"),
+    ]
+
+
+def badges(recording: Recording, result: Account) -> list[str]:
+    """What the recording lacks, in numbers, and that the block raised."""
+    said = []
+    if "raised" in recording.info:
+        said.append(f"The block raised: {recording.info['raised'][:500]}")
+    words = {
+        "runs": "tasks: the others have no rectangles and no durations. Totals are complete.",
+        "transfers": "transfers. Totals by pair are complete.",
+        "errors": "errors are grouped; the others are only counted.",
+        "logs": "log lines.",
+        "workers": "workers: the others left long ago.",
+        "series": "rows of measurements: the series have gaps.",
+        "stalls": "stalls of event loops.",
+        "demand": "changes of demand: idle time can't be told apart.",
+        "keys": "keys: the names of the others were left out, their times are here.",
+    }
+    for name, ledger in recording.ledgers.items():
+        if ledger.missed > 0:
+            said.append(f"Details of {count_text(ledger.kept)} of {count_text(ledger.seen)} {words.get(name, name)}")
+    said += recording.info.get("coarsened", ())
+    if result.capacity and result.parts.unaccounted > 0.05 * result.capacity:
+        share = result.parts.unaccounted / result.capacity
+        said.append(f"{share:.1%} of the capacity is unaccounted: the details of runs in that time are gone.")
+    if result.alongside > result.capacity // 200:
+        said.append(f"{time_text(result.alongside)} of work ran alongside, beyond the workers' threads.")
+    return said
+
+
+def empty(recording: Recording, result: Account) -> str:
+    """Why there is nothing to see, if so."""
+    if not result.workers:
+        return "No worker was there during this block, so no thread had time to give an account of."
+    if not result.tasks:
+        return (
+            f"No task ended in this block ({time_text(recording.duration)}). Is the computing inside the `with`? "
+            "Results that were there before are not computed again, and futures must be waited for inside the block."
+        )
+    return ""
+
+
+def closing(result: Account) -> str:
+    """The line that says that the account adds up."""
+    in_unit = tables.scale(result.capacity)
+    rest = result.parts.unaccounted
+    known, unknown = in_unit.quanta([result.capacity - rest, rest])
+    unit = in_unit.unit
+    beside = ""
+    if result.alongside:
+        beside = f" Not in it: {time_text(result.alongside)} of work alongside, for which no thread was free."
+    return (
+        f"Parts {in_unit.text(known)} {unit} + unaccounted {in_unit.text(unknown)} {unit} = "
+        f"capacity {in_unit.text(known + unknown)} {unit}.{beside}"
+    )
+
+
+def reasons(recording: Recording) -> dict[str, str]:
+    """Why a part of the page has nothing to show, by kind of record."""
+    short = f" The block took {time_text(recording.duration)}."
+    watched = "series" in recording.ledgers
+    return {
+        "series": (
+            "No process told of its processor, memory and event loop in this block: they do so with every heartbeat."
+            + short
+            if watched
+            else "This recording holds no measurements of processes; the cluster did not make them."
+        ),
+        "stalls": (
+            "Every event loop came round in time during this block."
+            if watched
+            else "This recording holds nothing of stalls; the cluster did not watch for them."
+        ),
+        "profiles": "This recording holds no profile.",
+    }
+
+
+def instruments(recording: Recording) -> list[tuple[str, str]]:
+    """What the profilers did and cost: pairs of a name and a text."""
+    series = recording.series
+    own = [value for value in series.values.get("own_cpu", ()) if value == value]
+    samples = [value for value in series.values.get("samples", ()) if value == value]
+    missed = [value for value in series.values.get("samples_missed", ()) if value == value]
+    if not len(series):
+        return [("measurements", "none in this recording")]
+    result = [("rows of measurements", count_text(len(series)))]
+    if samples:
+        result.append(
+            ("samples of stacks", f"{count_text(round(sum(samples)))}, {count_text(round(sum(missed)))} missed")
+        )
+    if own:
+        share = sum(own) * TICKS / max(1, recording.duration)
+        result.append(("processor time of all instruments", f"{time_text(sum(own) * TICKS)} ({share:.2%} of one core)"))
+    return result
+
+
+def ledgers(recording: Recording) -> list[tuple[str, Ledger, str]]:
+    """By kind of record, what there was and what is here, and the span of time that the details cover."""
+    runs, transfers = recording.runs, recording.transfers
+    spans = {
+        "runs": _span(
+            [
+                (b, b + d + c + e)
+                for b, d, c, e in zip(runs.begins, runs.decodes, runs.computes, runs.encodes, strict=True)
+            ]
+        ),
+        "transfers": _span([(b, b + n) for b, n in zip(transfers.begins, transfers.lengths, strict=True)]),
+        "series": _span([(time, time) for time in recording.series.times]),
+        "stalls": _span([(stall.begin, stall.begin + stall.length) for stall in recording.stalls]),
+        "demand": _span([(time, time) for time in recording.demand.times]),
+        "logs": _span([(line.time, line.time) for line in recording.logs]),
+    }
+    return [(name, ledger, spans.get(name, "")) for name, ledger in recording.ledgers.items()]
+
+
+def _span(times: list[tuple[int, int]]) -> str:
+    if not times:
+        return ""
+    first, last = min(begin for begin, _ in times), max(end for _, end in times)
+    return f"{first / TICKS:,.2f} to {last / TICKS:,.2f} s"

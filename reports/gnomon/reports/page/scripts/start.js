@@ -1,0 +1,30 @@
+// Begin: the page as the hash wants it at once, the panels once the recording is decoded.
+setTheme(quietly(() => localStorage.getItem("gnomon-theme")) || "system");
+form.hidden = document.querySelector("nav").hidden = map.hidden = false;
+state = readHash(location.hash);
+showTab();
+showFilter();
+showBrush();
+onChange((before) => {
+  if (!data) return;
+  const moved = before.from !== state.from || before.to !== state.to;
+  later("draw", () => {
+    draw();
+    if (!timelineDocument) return;
+    if (moved) fit();
+    if (state.tab === "timeline") refine();
+  });
+});
+themeActs.push(() => { if (data && state.tab === "workers") showHeat(); });
+const ready = decode().then((decoded) => {
+  data = decoded;
+  data.laid = layOut(data);
+  drawMap();
+  if (filtered() || state.tab !== "summary") draw();
+  document.documentElement.dataset.ready = "yes";
+}).catch((error) => {
+  byId("scope").textContent = "the recording could not be read: " + error.message;
+  document.documentElement.dataset.ready = "failed";
+});
+// Called by the last script of the page: Bokeh is there, if the page has it.
+return { begin: () => openGate(), ready, get state() { return state; }, get data() { return data; }, accountOf, detail, colorOf, step, setRange };

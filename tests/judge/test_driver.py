@@ -1,0 +1,110 @@
+"""The driver on a project of a few lines in a repository of its own: real asv, real environments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from asv_benchmarks.judge.__main__ import main
+from asv_benchmarks.judge.driver import gate_patterns
+
+PROBE = "print('pure Python')"
+STEPS = 60_000
+
+BENCHMARKS = """
+import tiny
+
+class Work:
+    warmup_time = 0.02
+    sample_time = 0.02
+    repeat = (3, 5, 1.0)
+
+    def time_work(self):
+        tiny.work()
+
+    def time_other(self):
+        tiny.other()
+
+    def track_messages(self):
+        return tiny.MESSAGES
+"""
+
+
+def source(steps: int, messages: int) -> str:
+    return f"""
+MESSAGES = {messages}
+
+def work():
+    total = 0
+    for number in range({steps}):
+        total += number
+    return total
+
+def other():
+    return sorted(range(20000), key=lambda n: -n)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository with tags: base, same, slow, chatty, broken (fails to import), unbuildable."""
+    monkeypatch.setenv("HOME", str(tmp_path))  # asv keeps its machine file there
+    repo = tmp_path / "tiny"
+    (repo / "bench" / "benchmarks").mkdir(parents=True)
+    (repo / "bench" / "benchmarks" / "__init__.py").touch()
+    (repo / "bench" / "benchmarks" / "work.py").write_text(BENCHMARKS)
+    setup = "from setuptools import setup\nsetup(name='tiny', version='1', py_modules=['tiny'])\n"
+    config = {
+        "version": 1,
+        "project": "tiny",
+        "repo": "..",
+        "branches": ["main"],
+        "environment_type": "virtualenv",
+        "benchmark_dir": "benchmarks",
+        "build_command": ["python -m pip wheel -q --no-deps -w {build_cache_dir} {build_dir}"],
+    }
+    (repo / "bench" / "asv.conf.json").write_text(json.dumps(config))
+    git = ["git", "-C", str(repo), "-c", "user.name=t", "-c", "user.email=t@localhost"]
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
+    for tag, module, build in (
+        ("base", source(STEPS, 2), setup),
+        ("same", source(STEPS, 2) + "\n# a comment\n", setup),
+        ("slow", source(int(STEPS * 1.3), 2), setup),
+        ("chatty", source(STEPS, 3), setup),
+        ("failing", source(STEPS, 2) + "\nraise ImportError('planted')\n", setup),
+        ("unbuildable", source(STEPS, 2), "raise SystemExit('planted')"),
+    ):
+        (repo / "tiny.py").write_text(module)
+        (repo / "setup.py").write_text(build)
+        subprocess.run([*git, "add", "tiny.py", "setup.py", "bench"], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", tag], check=True)
+        subprocess.run([*git, "tag", tag], check=True)
+    return repo / "bench"
+
+
+def compare(project, head: str, *, rounds: int = 6, confirm: int = 6) -> int:
+    arguments = ["compare", "base", head, "--config", str(project / "asv.conf.json"), "--probe", PROBE]
+    arguments += ["--folder", str(project / "rounds"), "--rounds", str(rounds), "--confirm", str(confirm)]
+    return main(arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_planted_changes_end_in_their_exit_codes(project, capfd):
+    assert compare(project, "slow") == 1
+    out = capfd.readouterr().out
+    assert "`work.Work.time_work`" in out
+    assert "`work.Work.time_other`" not in out
+    assert compare(project, "chatty", rounds=4, confirm=0) == 1
+    assert "`work.Work.track_messages` | 2 " in capfd.readouterr().out
+    for head in ("failing", "unbuildable", "no-such-tag"):
+        assert compare(project, head, rounds=4, confirm=0) == 3
+        assert "Broken environment" in capfd.readouterr().out
+
+
+def test_gate_is_what_its_module_says(tmp_path):
+    assert gate_patterns(tmp_path) == []
+    (tmp_path / "gate.py").write_text("print('^core')")
+    assert gate_patterns(tmp_path) == ["^core"]

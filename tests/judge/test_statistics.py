@@ -1,0 +1,110 @@
+"""The interval of a ratio, and how often it is right, on simulated timings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from asv_benchmarks.judge.statistics import log_ratios, noise_floor, ratio_interval, student_quantile
+from asv_benchmarks.judge.verdict import Change, Exit
+from tests.judge.simulated import gate_run, rounds, row
+
+GATE = 40
+
+
+@pytest.mark.parametrize(
+    ("p", "degrees", "expected"),
+    [(0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 7, 2.365), (0.9995, 9, 4.781), (0.99, 3, 4.541)],
+)
+def test_student_quantiles_are_those_of_the_tables(p, degrees, expected):
+    assert student_quantile(p, degrees) == pytest.approx(expected, abs=1e-3)
+
+
+def test_interval_of_equal_rounds_is_a_point():
+    interval = ratio_interval([math.log(1.5)] * 6, 0.01)
+    assert interval == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_interval_widens_with_certainty_and_holds_the_estimate():
+    ratios = [0.01, 0.05, -0.02, 0.03, 0.02, 0.00, 0.04, 0.01]
+    loose, strict = ratio_interval(ratios, 0.2), ratio_interval(ratios, 0.001)
+    assert strict.low < loose.low < loose.ratio < loose.high < strict.high
+
+
+def test_interval_is_not_moved_by_a_few_bad_rounds():
+    clean = [0.01, -0.01, 0.0, 0.02, -0.02, 0.01, 0.0, -0.01, 0.005]
+    hit = [*clean[:-2], 0.9, -0.7]
+    assert ratio_interval(hit, 0.05).ratio == pytest.approx(1.0, abs=0.01)
+
+
+def test_interval_needs_rounds():
+    with pytest.raises(ValueError, match="at least 4"):
+        ratio_interval([0.0] * 3, 0.05)
+
+
+def test_drift_cancels_in_paired_rounds():
+    base = [[1.0 * 1.1**number] for number in range(8)]
+    head = [[1.2 * 1.1**number] for number in range(8)]
+    assert log_ratios(base, head) == pytest.approx([math.log(1.2)] * 8)
+
+
+@pytest.mark.parametrize(
+    ("base", "head"), [([[1.0]], [[1.0], [1.0]]), ([[1.0]], [[]]), ([[0.0]], [[1.0]])], ids=["count", "empty", "zero"]
+)
+def test_rounds_that_make_no_ratio_are_refused(base, head):
+    with pytest.raises(ValueError, match="round"):
+        log_ratios(base, head)
+
+
+def test_noise_floor_from_a_null_run_covers_its_offset():
+    base = [[1.0], [1.01], [0.99], [1.0], [1.02], [1.0]]
+    shifted = [[samples[0] * 1.08] for samples in base]
+    assert noise_floor(base, shifted) == pytest.approx(1.08, abs=0.001)
+    assert noise_floor(base, base) == pytest.approx(1.0)
+
+
+def test_noise_floor_without_a_null_run_grows_with_the_scatter():
+    calm = noise_floor([[1.0], [1.01], [1.0], [0.99], [1.0], [1.01]])
+    wild = noise_floor([[1.0], [1.5], [1.0], [0.7], [1.3], [0.9]])
+    assert 1.0 <= calm < 1.02 < wild
+
+
+def test_interval_misses_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    missed = 0
+    for _ in range(600):
+        interval = ratio_interval(log_ratios(*rounds(rng, 16, 1.2)), 0.05)
+        missed += not interval.low <= 1.2 <= interval.high
+    assert missed <= 600 * 0.07
+
+
+def test_false_alarms_of_a_whole_gate():
+    codes = [gate_run(seed, [1.0] * GATE).exit for seed in range(200)]
+    alarms = sum(code in (Exit.REGRESSION, Exit.IMPROVEMENT) for code in codes)
+    assert alarms <= 10
+    assert codes.count(Exit.NO_REGRESSION) >= 180  # it must say so, not hide behind the noise
+
+
+@pytest.mark.parametrize(("slowdown", "least"), [(1.3, 95), (1.1, 90)])
+def test_planted_slowdowns_are_caught_and_named(slowdown, least):
+    caught = 0
+    for seed in range(100):
+        judgement = gate_run(5000 + seed, [slowdown] + [1.0] * (GATE - 1))
+        caught += judgement.exit is Exit.REGRESSION and row(0) in [one.row for one in judgement.of(Change.REGRESSION)]
+    assert caught >= least
+
+
+def test_planted_speedups_are_improvements():
+    caught = sum(gate_run(9000 + seed, [0.7] + [1.0] * (GATE - 1)).exit is Exit.IMPROVEMENT for seed in range(30))
+    assert caught >= 27
+
+
+def test_hopeless_noise_gives_no_verdict():
+    codes = [gate_run(seed, [1.0] * GATE, noise=25.0).exit for seed in range(10)]
+    assert set(codes) == {Exit.NOISY}
+
+
+def test_the_same_timings_give_the_same_verdict():
+    assert gate_run(7, [1.1] + [1.0] * 9) == gate_run(7, [1.1] + [1.0] * 9)

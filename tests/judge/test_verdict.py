@@ -1,0 +1,195 @@
+"""From folders of results to exit codes: what is compared, what changed, and failing closed."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import pytest
+
+from asv_benchmarks.judge.__main__ import main
+from asv_benchmarks.judge.comparison import read_comparison
+from asv_benchmarks.judge.results import BrokenResultsError
+from asv_benchmarks.judge.verdict import Change, Exit, judge, suspects
+from tests.judge.folders import write_manifest, write_rounds, write_side
+
+STEADY = {"core.time_place": [0.01, 0.011, 0.0105], "core.track_messages": 2.0}
+
+
+def verdict(folder):
+    return judge(read_comparison(folder))
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({}, Exit.NO_REGRESSION),
+        ({"core.time_place": [0.013, 0.014, 0.0135]}, Exit.REGRESSION),
+        ({"core.time_place": [0.007, 0.008, 0.0075]}, Exit.IMPROVEMENT),
+        ({"core.track_messages": 3.0}, Exit.REGRESSION),
+        ({"core.track_messages": 2.001}, Exit.REGRESSION),
+        ({"core.track_messages": 1.0}, Exit.IMPROVEMENT),
+        ({"core.track_messages": 3.0, "core.time_place": [0.007, 0.007, 0.0075]}, Exit.REGRESSION),
+    ],
+)
+def test_changes_and_their_codes(tmp_path, changed, code):
+    judgement = verdict(write_rounds(tmp_path, STEADY, STEADY | changed))
+    assert judgement.exit is code
+    kind = Change.REGRESSION if code is Exit.REGRESSION else Change.IMPROVEMENT
+    assert {one.row.benchmark for one in judgement.of(kind)} <= set(changed)
+
+
+def test_command_prints_what_changed_and_nothing_else(tmp_path, capsys):
+    write_rounds(tmp_path / "r", STEADY, STEADY | {"core.time_place": [0.013, 0.014, 0.0135]})
+    assert main(["verdict", str(tmp_path / "r"), "--summary", str(tmp_path / "summary.md")]) == 1
+    out = capsys.readouterr().out
+    assert out == (tmp_path / "summary.md").read_text()
+    for said in ("## Regression", "aaaaaaaaaa", "bbbbbbbbbb", "compiled", "made up", "`core.time_place`", "1.2"):
+        assert said in out
+    assert "track_messages" not in out
+
+
+def test_suspicion_needs_confirmation(tmp_path):
+    slow = STEADY | {"core.time_place": [0.0115, 0.0125, 0.012]}
+    write_rounds(tmp_path, STEADY, slow)
+    assert [row.benchmark for row in suspects(read_comparison(tmp_path))] == ["core.time_place"]
+    only = {"core.time_place": STEADY["core.time_place"]}
+    write_rounds(tmp_path, only, only, stage="confirm")
+    assert verdict(tmp_path).exit is Exit.NO_REGRESSION
+    shutil.rmtree(tmp_path / "confirm")
+    write_rounds(tmp_path, only, {"core.time_place": [0.0115, 0.0125, 0.012]}, stage="confirm")
+    assert verdict(tmp_path).exit is Exit.REGRESSION
+
+
+def test_null_run_sets_the_noise_floor(tmp_path):
+    slow = STEADY | {"core.time_place": [0.0115, 0.0125, 0.012]}
+    write_manifest(tmp_path, null=True)
+    write_rounds(tmp_path, STEADY, slow)
+    for number in range(6):
+        # The base measured again is just as slow: what the head shows is noise of this machine.
+        write_side(tmp_path / "screen" / f"{number:02}" / "null", "null", slow)
+    judgement = verdict(tmp_path)
+    assert judgement.exit is Exit.NO_REGRESSION
+    assert judgement.findings[0].threshold > 1.1
+
+
+def test_counters_that_vary_need_more_than_their_scatter(tmp_path):
+    for number in range(6):
+        write_side(tmp_path / "screen" / f"{number:02}" / "base", "base", {"core.track_wakeups": 100.0 + number % 3})
+        write_side(tmp_path / "screen" / f"{number:02}" / "head", "head", {"core.track_wakeups": 101.0 - number % 2})
+    write_manifest(tmp_path)
+    assert verdict(tmp_path).exit is Exit.NO_REGRESSION
+
+
+def test_counters_may_be_zero(tmp_path):
+    judgement = verdict(write_rounds(tmp_path, {"core.track_losses": 0.0}, {"core.track_losses": 1.0}))
+    assert judgement.exit is Exit.REGRESSION
+
+
+def test_benchmarks_new_in_the_head_are_listed(tmp_path, capsys):
+    write_rounds(tmp_path, STEADY | {"new.time_it": math.nan}, STEADY | {"new.time_it": [0.1, 0.2]})
+    assert main(["verdict", str(tmp_path)]) == 0
+    assert "New in the head" in capsys.readouterr().out
+
+
+def test_a_skip_on_both_sides_is_no_result(tmp_path):
+    both = STEADY | {"new.time_it": math.nan}
+    assert len(verdict(write_rounds(tmp_path, both, both)).findings) == 2
+
+
+def spoil_nothing_measured(folder):
+    shutil.rmtree(folder / "screen")
+
+
+def spoil_side_missing(folder):
+    shutil.rmtree(folder / "screen" / "03" / "head")
+
+
+def spoil_result_missing(folder):
+    shutil.rmtree(folder / "screen" / "03" / "head")
+    write_side(folder / "screen" / "03" / "head", "head", {"core.track_messages": 2.0})
+
+
+def spoil_failed(folder):
+    shutil.rmtree(folder / "screen" / "02" / "head")
+    write_side(folder / "screen" / "02" / "head", "head", STEADY | {"core.time_place": None})
+
+
+def spoil_gone_in_head(folder):
+    for path in (folder / "screen").glob("*/head"):
+        shutil.rmtree(path)
+        write_side(path, "head", STEADY | {"core.time_place": math.nan})
+
+
+def spoil_samples(folder):
+    _edit(folder, lambda data: data["results"]["core.time_place"].__setitem__(6, None))
+
+
+def spoil_machine(folder):
+    _edit(folder, lambda data: data["params"].__setitem__("cpu", "another"))
+
+
+def spoil_variables(folder):
+    _edit(folder, lambda data: data["env_vars"].__setitem__("GNOMON_PURE", "1"))
+
+
+def spoil_commit(folder):
+    _edit(folder, lambda data: data.__setitem__("commit_hash", "c" * 40))
+
+
+def spoil_format(folder):
+    _edit(folder, lambda data: data.__setitem__("version", 3))
+
+
+def spoil_version(folder):
+    _edit(folder, lambda data: data["results"]["core.time_place"].__setitem__(2, "2"))
+
+
+def spoil_build(folder):
+    write_manifest(folder, compiled=("compiled", "pure Python"))
+
+
+def spoil_manifest(folder):
+    (folder / "manifest.json").unlink()
+
+
+def spoil_json(folder):
+    next((folder / "screen" / "01" / "head" / "bench").glob("b*.json")).write_text("{")
+
+
+def spoil_rounds(folder):
+    for number in range(2, 6):
+        shutil.rmtree(folder / "screen" / f"{number:02}")
+
+
+def _edit(folder, change):
+    path = next((folder / "screen" / "04" / "head" / "bench").glob("b*.json"))
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [value for name, value in sorted(globals().items()) if name.startswith("spoil_")],
+    ids=lambda spoil: spoil.__name__,
+)
+def test_whatever_is_wrong_is_broken_never_a_verdict(tmp_path, spoil, capsys):
+    write_rounds(tmp_path, STEADY, STEADY)
+    spoil(tmp_path)
+    assert main(["verdict", str(tmp_path)]) == 3
+    assert "Broken environment" in capsys.readouterr().out
+
+
+def test_empty_rows_are_broken(tmp_path):
+    skipped = {"core.time_place": math.nan}
+    with pytest.raises(BrokenResultsError, match="no benchmark"):
+        verdict(write_rounds(tmp_path, skipped, skipped))
+
+
+def test_wrong_command_lines_are_broken(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["verdict"])
+    assert left.value.code == 3
+    assert "usage" in capsys.readouterr().err
