@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import nox
 
@@ -46,9 +49,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Strict types of all three packages."""
-    session.install(*group("types"), *PROJECT["project"]["dependencies"])
+    """Strict types of all three packages and of the benchmarks' tools."""
+    session.install(*group("types"), *PROJECT["project"]["dependencies"], "numpy")
     session.run("mypy", "-p", "gnomon.runtime", "-p", "gnomon.profiler", "-p", "gnomon.reports")
+    session.run("mypy", "-p", "judge", "-p", "peers", env={"MYPYPATH": "asv_benchmarks"})
 
 
 @nox.session
@@ -70,12 +74,27 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(name="bench-compare")
 def bench_compare(session: nox.Session) -> None:
-    """Benchmarks of HEAD against a base: ``nox -s bench-compare -- BASE [HEAD]``."""
-    session.install("asv", "virtualenv")
-    base, *rest = session.posargs or ["main~1"]
+    """The gate's benchmarks of HEAD against a base: ``nox -s bench-compare -- BASE [HEAD] [options]``.
+
+    Exit codes: 0 no regression, 1 regression, 2 no verdict (too noisy), 3 broken environment, 4 improvement.
+    ``-- --help`` tells the options.
+    """
+    session.install("asv>=0.6.4", "virtualenv", "numpy")
+    command = [str(Path(session.bin, "python")), "-m", "judge", "compare", *(session.posargs or ["main~1"])]
+    # nox makes every failure a 1; the judge's exit code says more.
+    code = subprocess.run(command, cwd="asv_benchmarks", check=False).returncode
+    if code:
+        sys.exit(code)
+
+
+@nox.session(name="bench-peers")
+def bench_peers(session: nox.Session) -> None:
+    """The same workloads on gnomon and its peers; regenerates a section and a plot of docs/performance.md."""
+    env = install_project(session, "compiled")
+    session.install("distributed", "loky")
+    session.install("ray", success_codes=[0, 1])  # there is none for every Python and platform; the page says so then
     with session.chdir("asv_benchmarks"):
-        session.run("asv", "machine", "--yes")
-        session.run("asv", "continuous", "--interleave-rounds", "--factor", "1.1", base, *(rest or ["HEAD"]))
+        session.run("python", "-m", "peers", *session.posargs, env=env)
 
 
 @nox.session

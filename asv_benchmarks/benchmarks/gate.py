@@ -27,7 +27,7 @@ GATE = (
     r"client\.Futures\.time_(map_and_gather|submit_and_gather)\('tcp'\)",
     r"client\.Conversion\.time_convert\('array', 1000\)",
     r"offload\.Decoding\.time_decode\('inline', 'pandas'\)",
-    r"profiler\.Looks\.time_again\((8|64), 100\)",  # sampling
+    r"profiler\.Ticks\.time_hundred\('(8|64) waiting', 100\)",  # sampling
     r"profiler\.Regions\.time_with\('watched'\)",
     r"reports\.Reports\.time_(account|page)\(1000\)",
 )

@@ -1,4 +1,4 @@
-"""The instruments: what a sample costs by threads and depth, regions, the system monitor, and the program's loss."""
+"""The instruments: ticks of the sampler by threads and depth, regions, the system monitor, a program's loss."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import subprocess
 import sys
 import threading
 import time
-from array import array
 
 from gnomon.profiler import Sampler, Session, region
-from gnomon.profiler.frames import Functions
 from gnomon.profiler.regions import enter, leave, slot
 from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Thread
-from gnomon.profiler.stacks import Watched, take_sample
 from gnomon.profiler.system import SystemMonitor
-from gnomon.profiler.tree import Tree
 
-_SAMPLES = 200
+_spent = 0.0
+
+
+def ticks_seconds():
+    """CPU seconds that samplers used for the ticks that were asked for; a timer for asv."""
+    return _spent
 
 
 class _Crowd:
-    """Threads that wait, so many calls deep."""
+    """Threads that wait, or work, so many calls deep."""
 
-    def __init__(self, threads, depth):
+    def __init__(self, threads, depth, *, working=False):
+        self._working = working
         self._leave = threading.Event()
         arrived = [threading.Event() for _ in range(threads)]
         self._threads = [
@@ -41,6 +43,8 @@ class _Crowd:
             self._fall(depth - 1, arrived)
         else:
             arrived.set()
+            while self._working and not self._leave.is_set():
+                _work(6, 1)
             self._leave.wait()
 
     def close(self):
@@ -49,64 +53,38 @@ class _Crowd:
             thread.join()
 
 
-class Looks:
-    """One look at all threads; ``first`` with stacks never seen before, ``again`` with the same ones."""
+class Ticks:
+    """What a sampler uses for a hundred ticks, as it counts its own CPU: of threads that wait, or one that works."""
 
-    params = ([1, 8, 64], [10, 100])
+    params = (["1 waiting", "8 waiting", "64 waiting", "1 working"], [10, 100])
     param_names = ("threads", "depth")
+    timer = staticmethod(ticks_seconds)
+    warmup_time = 0
 
     def setup(self, threads, depth):
-        self.crowd = _Crowd(threads, depth)
-        self.keys = array("q", bytes(8 * threads))
-        self._look(Tree(Functions()), self._watched())
-        self.tree, self.watched = Tree(Functions()), self._watched()
-        self._look(self.tree, self.watched)
-
-    def teardown(self, threads, depth):
-        self.crowd.close()
-
-    def _watched(self):
-        return tuple([Watched(ident, i) for i, ident in enumerate(self.crowd.idents)])
-
-    def _look(self, tree, watched):
-        count = take_sample(tree, watched, {}, {}, {"": 0}, 128, self.keys, 0, None, 0)
-        if count != len(watched):
-            raise AssertionError(f"{count} of {len(watched)} threads were seen")
-
-    def time_again(self, threads, depth):
-        for _ in range(_SAMPLES):
-            self._look(self.tree, self.watched)
-
-    def time_first(self, threads, depth):
-        for _ in range(10):
-            self._look(Tree(Functions()), self._watched())
-
-
-class Sampling:
-    """A sampler at work on waiting threads: its own CPU, as it counts it, per tick."""
-
-    params = ([1, 64],)
-    param_names = ("threads",)
-
-    def setup(self, threads):
-        self.crowd = _Crowd(threads, 20)
+        count, _, kind = threads.partition(" ")
+        self.crowd = _Crowd(int(count), depth, working=kind == "working")
         self.sampler = Sampler(interval=0.001, budget=1.0)
         for ident in self.crowd.idents:
             self.sampler.watch_thread(ident)
+        self.sampler.start()
+        self._tick(10)
 
-    def teardown(self, threads):
+    def teardown(self, threads, depth):
         self.sampler.stop()
         self.crowd.close()
 
-    def track_cpu(self, threads):
-        self.sampler.start()
-        while self.sampler.statistics().ticks < 100:
-            time.sleep(0.02)
-        self.sampler.stop()
-        statistics = self.sampler.statistics()
-        return statistics.cpu / statistics.ticks * 1e6
+    def _tick(self, count):
+        """Wait for some ticks; CPU seconds and ticks."""
+        begin = self.sampler.statistics()
+        while (now := self.sampler.statistics()).ticks < begin.ticks + count:
+            time.sleep(0.005)
+        return now.cpu - begin.cpu, now.ticks - begin.ticks
 
-    track_cpu.unit = "us/tick"
+    def time_hundred(self, threads, depth):
+        global _spent
+        cpu, ticks = self._tick(100)
+        _spent += cpu / ticks * 100
 
 
 class Loss:

@@ -171,6 +171,7 @@ def _asv(plan: Plan, arguments: list[str], *, check: bool = False) -> None:
     surroundings = _surroundings(plan)
     if plan.pure:
         del surroundings["GNOMON_PURE"]  # the environment's matrix sets it for the run; the build is the same
-    done = subprocess.run(command, cwd=plan.config.parent, env=surroundings, check=False)
+    # What asv tells goes to stderr; stdout is the verdict's.
+    done = subprocess.run(command, cwd=plan.config.parent, env=surroundings, stdout=2, check=False)
     if check and done.returncode:
         raise BrokenResultsError(f"asv {arguments[0]} failed with {done.returncode}")

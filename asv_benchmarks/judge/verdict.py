@@ -139,8 +139,8 @@ def _find(first: Measured, second: Measured | None, share: float, rules: Rules) 
         change = Change.REGRESSION
     elif interval.high < 1 / threshold:
         change = Change.IMPROVEMENT
-    elif ratio_interval(screening, PLAIN).high > rules.tolerance:
-        change = Change.NOISY
+    elif (everything := ratio_interval(screening, PLAIN)).high > rules.tolerance:
+        change, interval = Change.NOISY, everything
     else:
         change = Change.UNCHANGED
     return Finding(

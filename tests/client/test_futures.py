@@ -24,7 +24,14 @@ from gnomon.runtime.client import (
     wait,
 )
 from gnomon.runtime.errors import CommClosedError, FutureCancelledError, FutureLostError, SerializationError, TaskError
-from gnomon.runtime.messages import CancelFutures, ForgetCodes, FuturesCancelled, ReleaseFutures, UpdateGraph
+from gnomon.runtime.messages import (
+    CancelFutures,
+    ForgetCodes,
+    FuturesCancelled,
+    ReleaseFutures,
+    TaskOptions,
+    UpdateGraph,
+)
 
 
 def inc(x):
@@ -386,7 +393,7 @@ def test_run_calls_a_function_in_every_worker(client, scheduler):
 def test_options_travel_with_their_rows(client, scheduler):
     client.submit(inc, 1, workers="a", allow_other_workers=True, priority=5, retries=2, resources={"GPU": 1}).result()
     options = scheduler.of(UpdateGraph)[-1].options[0]
-    assert options == (5, 2, ("a",), True, (("GPU", 1.0),), "")
+    assert options == TaskOptions(5, 2, ("a",), True, (("GPU", 1.0),))
     with pytest.raises(ValueError, match="workers="):
         client.submit(inc, 1, allow_other_workers=True)
     with pytest.raises(ValueError, match="whole"):

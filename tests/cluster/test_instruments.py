@@ -155,6 +155,19 @@ def test_profiles_of_tasks_workers_and_scheduler(client):
         client.profile(server=True, scheduler=True)
 
 
+def test_what_rested_wakes_with_work(client):
+    def all_at_rest():
+        mark = client.request("telemetry_mark")
+        time.sleep(1.5)
+        rows = [row for (_, process), found in rows_of(client, mark).items() if process == 2 for row in found]
+        return rows and all(row["samples"] == 0 for row in rows)
+
+    until(all_at_rest, "rest")
+    began = time.time()
+    client.gather(client.map(spin, [0.2] * 4, pure=False))
+    assert "spin" in functions(client.profile(start=began - 1))
+
+
 def test_a_profile_is_written_where_it_is_asked_for(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     client.profile(plot=True)

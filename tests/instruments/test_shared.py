@@ -45,13 +45,41 @@ def test_owners_share_and_the_first_tells():
         second.stop()
 
 
+def test_a_process_rests_when_all_its_owners_do():
+    before = threading.active_count()
+    first, second = Instruments("scheduler", InstrumentSettings()), Instruments("agent", InstrumentSettings())
+    first.start()
+    second.start()
+    try:
+        running = threading.active_count()
+        assert running > before
+        first.rest()
+        assert threading.active_count() == running
+        second.rest()
+        assert threading.active_count() == before
+        assert first.report()["series"]
+        first.wake()
+        assert threading.active_count() == running
+        second.wake()
+        assert threading.active_count() == running
+        first.rest()
+        second.rest()
+        third = Instruments("executor", InstrumentSettings())
+        third.start()
+        assert threading.active_count() == running
+        third.stop()
+    finally:
+        first.stop()
+        second.stop()
+
+
 def test_switched_off_means_nothing_runs():
     before = threading.active_count()
     instruments = Instruments("agent", InstrumentSettings(enabled=False))
     instruments.start()
     assert threading.active_count() == before
     assert instruments.report() == {}
-    assert instruments.session(None, None, tasks=True) is None
+    assert instruments.session() is None
     instruments.stop()
 
 

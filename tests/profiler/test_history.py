@@ -20,9 +20,9 @@ def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=No
     for tick in range(1, ticks + 1):
         now = start + tick / rate
         if now - history.opened >= bucket:
-            history.close(now, missed=0, cpu=0.001, regions=regions or {})
+            history.close(now, cpu=0.001, regions=regions or {})
             history.open(now)
-        history.add(now, 0.0, column, len(column))
+        history.add(now, 0.0, 1, column, len(column))
     return start + seconds
 
 
@@ -61,13 +61,25 @@ def test_a_tick_stands_for_its_share_of_the_window():
 def test_what_has_no_time_of_its_own_is_taken_in_proportion():
     history = History()
     fill(history, 0.0, 0.99)
-    history.close(1.0, missed=8, cpu=0.4, regions={(1, 2): (10, 0.5, 0.25)})
+    history.close(1.0, cpu=0.4, regions={(1, 2): (10, 0.5, 0.25)})
     (piece,) = history.window(0.25, 0.5)
-    assert piece.missed == pytest.approx(2)
     assert piece.cpu == pytest.approx(0.1)
     assert piece.regions == {(1, 2): (2.5, 0.125, 0.0625)}
     (whole,) = history.window(0.0, 1.0)
     assert whole.regions == {(1, 2): (10, 0.5, 0.25)}
+
+
+def test_a_late_tick_counts_for_those_that_fell_out_before_it():
+    history = History()
+    history.open(0.0)
+    for now, weight, key in ((0.01, 1, 5), (0.41, 40, 6), (0.42, 1, 7), (0.52, 10, 5)):
+        history.add(now, 0.0, weight, array("q", [key, 9]), 2)
+    (piece,) = history.window(0.0, 1.0)
+    assert piece.counts == {5: 11, 6: 40, 7: 1, 9: 52}
+    assert (piece.ticks, piece.missed) == (4, 48)
+    (piece,) = history.window(0.415, 0.425)
+    assert piece.counts == {7: 1, 9: 1}
+    assert (piece.ticks, piece.missed) == (1, 0)
 
 
 def test_old_ticks_fold_into_counts_and_nothing_is_lost():
@@ -101,8 +113,8 @@ def test_counts_of_many_different_samples_are_bounded():
     for second in range(1, 300):
         for tick in range(5):
             keys = array("q", [rng.randrange(1000) for _ in range(20)])
-            history.add(second - 1 + tick / 5, 0.0, keys, 20)
-        history.close(float(second), missed=0, cpu=0.0, regions={})
+            history.add(second - 1 + tick / 5, 0.0, 1, keys, 20)
+        history.close(float(second), cpu=0.0, regions={})
         history.open(float(second))
     kept = sum(len(piece.counts) for piece in history._folded)
     assert kept <= 2000 or len(history._folded) == 1
@@ -113,8 +125,8 @@ def test_regions_and_late_ticks_add_up_when_buckets_join():
     history = History(samples=10, buckets=4)
     for second in range(50):
         history.open(float(second))
-        history.add(second + 0.5, 0.25 if second == 7 else 0.01, array("q", [1]), 1)
-        history.close(second + 1.0, missed=1, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
+        history.add(second + 0.5, 0.25 if second == 7 else 0.01, 2, array("q", [1]), 1)
+        history.close(second + 1.0, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
     pieces = history.window(0.0, 50.0)
     sums = [sum(piece.regions.get((0, 1), (0, 0, 0))[at] for piece in pieces) for at in range(3)]
     assert sums == pytest.approx([2 * 49 + 1 + 0, 0.5 * 49 + 0.1, 0.25 * 49 + 0.1])
@@ -127,10 +139,10 @@ def test_regions_and_late_ticks_add_up_when_buckets_join():
 def test_a_bucket_in_which_nothing_happened_is_not_kept():
     history = History()
     history.open(0.0)
-    history.close(1.0, missed=0, cpu=0.0, regions={})
+    history.close(1.0, cpu=0.0, regions={})
     assert history.size() == 0
     history.open(1.0)
-    history.close(2.0, missed=0, cpu=0.0, regions={(0, 1): (1, 0.5, 0.5)})
+    history.close(2.0, cpu=0.0, regions={(0, 1): (1, 0.5, 0.5)})
     assert [piece.regions for piece in history.window(0.0, 3.0)] == [{(0, 1): (1, 0.5, 0.5)}]
 
 
@@ -139,7 +151,7 @@ def test_a_copy_does_not_change_when_the_history_goes_on():
     fill(history, 0.0, 3.5)
     copy = history.copy()
     fill(history, 3.5, 5)
-    copy.close(3.5, missed=0, cpu=0.0, regions={})
+    copy.close(3.5, cpu=0.0, regions={})
     assert total(copy.window(0.0, 100.0)) == 350
     assert total(history.window(0.0, 100.0)) == 850
 
@@ -178,11 +190,11 @@ def test_deadlines_keep_to_a_grid_whatever_the_ticks_are_late():
 
 def test_ticks_that_fall_out_are_counted_and_not_made_up_for():
     cadence = Cadence(0.01, 0.5, 0.0)
-    cadence.tick(0.0351)  # those of 0.02 and 0.03 are gone
+    assert cadence.tick(0.0351) == 3  # for those of 0.02 and 0.03 as well
     assert (cadence.ticks, cadence.missed) == (1, 2)
     assert cadence.deadline == pytest.approx(0.04)
     assert cadence.late == cadence.late_max == pytest.approx(0.0251)
-    cadence.tick(cadence.deadline)
+    assert cadence.tick(cadence.deadline) == 1
     assert (cadence.ticks, cadence.missed) == (2, 2)
 
 

@@ -51,14 +51,16 @@ def start():
 @pytest.mark.usefixtures("watched")
 def test_entries_and_seconds_are_exact():
     before = start()
-    spent = 0.0
+    spent, whole = 0.0, 0.0
     for _ in range(10):
+        begin = time.perf_counter()
         with region("exact"):
             spent += spin(0.002)
+        whole += time.perf_counter() - begin
         spin(0.001)
     count, seconds, own = added(before, "exact")
     assert count == 10
-    assert spent <= seconds < spent + 0.005
+    assert spent <= seconds <= whole
     assert own == pytest.approx(seconds)
 
 
@@ -112,19 +114,16 @@ def test_an_open_region_counts_up_to_now():
 def test_regions_left_in_another_order_keep_their_times():
     before = start()
     first, second = slot("first in"), slot("second in")
-    enter(first)
-    spin(0.002)
-    enter(second)
-    spin(0.001)
-    leave(first)
-    spin(0.003)
-    leave(second)
+    times = [time.perf_counter()]
+    for step, number in ((enter, first), (enter, second), (leave, first), (leave, second)):
+        step(number)
+        times.append(time.perf_counter())
+        spin(0.002)
     leave(second)  # once too often
-    spin(0.002)
     one, two = added(before, "first in"), added(before, "second in")
     assert (one[0], two[0]) == (1, 1)
-    assert 0.003 <= one[1] < 0.006
-    assert 0.004 <= two[1] < 0.007
+    assert times[2] - times[1] < one[1] < times[3] - times[0]
+    assert times[3] - times[2] < two[1] < times[4] - times[1]
     assert regions.by_thread[threading.get_ident()].top == 0
 
 
@@ -176,7 +175,7 @@ def test_who_begins_to_watch_inside_a_region_sees_the_next_one():
             spin(0.001)
         count, seconds, _ = added(before, "left when nobody watched")
         assert count == 1
-        assert 0.001 <= seconds < 0.5
+        assert seconds >= 0.001
     finally:
         regions.unwatch()
 

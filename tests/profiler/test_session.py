@@ -29,15 +29,15 @@ def make(
     lines=None,
     counts=((0, 0, 0, 1, 30), (0, 0, 1, 2, 50), (1, 1, 1, 2, 20)),
 ):
-    """Two buckets of a second with 100 and 50 ticks, two threads, one label."""
+    """Two buckets of a second with 80 and 50 ticks, 20 of the first missed, two threads, one label."""
     return Session(
         meta={
             "start": start,
             "stop": start + 2.0,
-            "interval": 2 / 150,
+            "interval": 2 / 130,
             "samples": sum(row[4] for row in counts),
-            "ticks": 150,
-            "missed": 1,
+            "ticks": 130,
+            "missed": 20,
             "cpu": 0.02,
             "pid": 7,
             "process": process,
@@ -46,7 +46,7 @@ def make(
         functions=tuple(Function(*row) for row in functions),
         nodes=Nodes(*zip(*nodes, strict=True)),
         buckets=(
-            Bucket(start, start + 1, 100, 1, 0.1, 0.02, 0.01),
+            Bucket(start, start + 1, 80, 20, 0.1, 0.02, 0.01),
             Bucket(start + 1, start + 2, 50, 0, 0.05, 0.01, 0.01),
         ),
         threads=(Thread(1, "MainThread", process), Thread(2, "pool", process)),
@@ -188,8 +188,8 @@ def test_merging_joins_what_is_the_same_and_keeps_all_seconds():
     assert [(row.bucket, row.thread) for row in merged.regions] == [(1, 1), (3, 3)]
     meta = merged.meta
     assert (meta["start"], meta["stop"], meta["process"]) == (100.0, 502.0, "2 processes")
-    assert (meta["ticks"], meta["samples"], meta["missed"], meta["pid"]) == (300, 115, 2, 7)
-    assert meta["interval"] == pytest.approx(4 / 300)
+    assert (meta["ticks"], meta["samples"], meta["missed"], meta["pid"]) == (260, 115, 40, 7)
+    assert meta["interval"] == pytest.approx(4 / 260)
     assert Session.from_plain(merged.to_plain()) == merged
 
 

@@ -18,7 +18,7 @@ from gnomon.profiler.build import is_compiled
 from gnomon.profiler.frames import Functions, Marker
 from gnomon.profiler.regions import region
 from gnomon.profiler.session import MARKER, REGION
-from gnomon.profiler.stacks import LABEL_BITS, NODE_BITS, Watched, take_sample
+from gnomon.profiler.stacks import LABEL_BITS, NODE_BITS, Look, Watched
 from gnomon.profiler.tree import Tree, heaviest
 
 NODE = (1 << NODE_BITS) - 1
@@ -66,23 +66,26 @@ def parked(body):
         parked.end()
 
 
-class Look:
+class View:
     """A tree and what it takes to sample one thread into it."""
 
     def __init__(self, ident, depth=128):
         self.tree = Tree(Functions())
         self.watched = (Watched(ident, 5),)
         self.labels = {"": 0}
-        self.depth = depth
-        self.keys = array("q", bytes(8 * 4))
+        self.cells = {}
+        self.look = Look(self.tree, self.cells, regions.by_thread, self.labels, depth)
 
-    def __call__(self, cells=None, strangers=None):
-        arguments = (cells or {}, regions.by_thread, self.labels, self.depth, self.keys, 0, strangers)
-        return take_sample(self.tree, self.watched, *arguments, threading.get_ident())
+    def __call__(self, strangers=None):
+        return self.look.take(self.watched, 0, strangers, threading.get_ident())
+
+    @property
+    def key(self):
+        return self.look.keys[0]
 
     def node(self):
         assert self() == 1
-        return self.keys[0] & NODE
+        return self.key & NODE
 
     def path(self, node=None):
         """(function, line) from where the parked body begins down to where it stands."""
@@ -127,13 +130,13 @@ def test_the_environment_chooses_the_build():
 
 def test_a_node_is_a_parent_a_function_and_a_line():
     with parked(twice) as thread:
-        look = Look(thread.thread.ident)
-        seen = [look.path()]
-        nodes = [look.node()]
+        view = View(thread.thread.ident)
+        seen = [view.path()]
+        nodes = [view.node()]
         for _ in range(3):
             thread.step()
-            nodes.append(look.node())
-            seen.append(look.path())
+            nodes.append(view.node())
+            seen.append(view.path())
     file = __file__
     first, second = line_of(twice, 1), line_of(twice, 2)
     assert seen == [
@@ -144,16 +147,16 @@ def test_a_node_is_a_parent_a_function_and_a_line():
 
 def test_the_same_stack_has_the_same_node_and_adds_none():
     with parked(leaf) as thread:
-        look = Look(thread.thread.ident)
-        node = look.node()
-        size = look.tree.size()
+        view = View(thread.thread.ident)
+        node = view.node()
+        size = view.tree.size()
         for _ in range(5):
-            assert look.node() == node
-        look.tree.forget_codes()
-        look.watched[0].forget()
-        assert look.node() == node
-        assert look.tree.size() == size
-        assert look.tree.names.codes() == size
+            assert view.node() == node
+        view.tree.forget_codes()
+        view.watched[0].forget()
+        assert view.node() == node
+        assert view.tree.size() == size
+        assert view.tree.names.codes() == size
 
 
 def one(stand):
@@ -177,9 +180,9 @@ def alternate(stand):
 def test_frames_at_addresses_used_again_are_not_taken_for_the_same():
     """``shared`` is called by turns from two places: its frame is made anew, mostly where the last one was."""
     with parked(alternate) as thread:
-        look = Look(thread.thread.ident)
+        view = View(thread.thread.ident)
         for turn in range(40):
-            assert look.names() == ["alternate", ("one", "other")[turn % 2], "shared"]
+            assert view.names() == ["alternate", ("one", "other")[turn % 2], "shared"]
             thread.step()
 
 
@@ -193,13 +196,13 @@ def recurse(stand, n):
 @pytest.mark.parametrize("n", [0, 1, 30, 62, 63, 64, 65, 200])
 def test_deep_stacks_keep_root_and_leaf_and_say_what_is_cut(n):
     with parked(lambda stand: recurse(stand, n)) as thread:
-        look = Look(thread.thread.ident, depth=32)
-        whole = Look(thread.thread.ident, depth=4000)
-        node = look.node()
+        view = View(thread.thread.ident, depth=32)
+        whole = View(thread.thread.ident, depth=4000)
+        node = view.node()
         path = []
         while node >= 0:
-            path.append(look.tree.names.keys[look.tree.functions[node]][:2])
-            node = look.tree.parents[node]
+            path.append(view.tree.names.keys[view.tree.functions[node]][:2])
+            node = view.tree.parents[node]
         complete = whole.names()
         assert complete == ["<lambda>", *["recurse"] * (n + 1)]
         everything = len(complete) + 5  # bootstrap, bootstrap_inner, Thread.run, Parked.run, stand
@@ -215,12 +218,12 @@ def test_a_stack_of_any_depth_ends():
     try:
         sys.setrecursionlimit(20_000)
         with parked(lambda stand: recurse(stand, 10_000)) as thread:
-            look = Look(thread.thread.ident, depth=4096)
-            node, depth = look.node(), 0
+            view = View(thread.thread.ident, depth=4096)
+            node, depth = view.node(), 0
             while node >= 0:
-                root, node, depth = node, look.tree.parents[node], depth + 1
+                root, node, depth = node, view.tree.parents[node], depth + 1
             assert depth == 4096
-            assert look.tree.names.keys[look.tree.functions[root]][:2] == ("(cut)", MARKER)
+            assert view.tree.names.keys[view.tree.functions[root]][:2] == ("(cut)", MARKER)
     finally:
         sys.setrecursionlimit(limit)
         threading.stack_size(0)
@@ -229,35 +232,37 @@ def test_a_stack_of_any_depth_ends():
 def test_labels_are_numbered_and_other_types_ignored():
     with parked(leaf) as thread:
         ident = thread.thread.ident
-        look = Look(ident)
+        view = View(ident)
         numbers = []
         for label in ("", "load", "parse", "load", 3, ["x"]):
-            look({ident: [label]})
-            numbers.append(look.keys[0] >> NODE_BITS & LABEL)
-            assert look.keys[0] >> (NODE_BITS + LABEL_BITS) == 5
+            view.cells[ident] = [label]
+            view()
+            numbers.append(view.key >> NODE_BITS & LABEL)
+            assert view.key >> (NODE_BITS + LABEL_BITS) == 5
     assert numbers == [0, 1, 2, 1, 0, 0]
-    assert list(look.labels) == ["", "load", "parse"]
+    assert list(view.labels) == ["", "load", "parse"]
 
 
 def test_labels_beyond_the_last_number_share_it():
     with parked(leaf) as thread:
         ident = thread.thread.ident
-        look = Look(ident)
-        look.labels.update({str(n): n for n in range(1, stacks.MAX_LABELS - 1)})
-        look({ident: ["new"]})
-        assert look.keys[0] >> NODE_BITS & LABEL == stacks.MAX_LABELS - 1
-        assert "new" not in look.labels
+        view = View(ident)
+        view.labels.update({str(n): n for n in range(1, stacks.MAX_LABELS - 1)})
+        view.cells[ident] = ["new"]
+        view()
+        assert view.key >> NODE_BITS & LABEL == stacks.MAX_LABELS - 1
+        assert "new" not in view.labels
 
 
 def test_absent_threads_are_told_and_strangers_met():
     with parked(leaf) as thread, parked(leaf) as stranger:
-        look = Look(thread.thread.ident)
+        view = View(thread.thread.ident)
         gone = Watched(1, 6)
-        look.watched = (gone, *look.watched)
+        view.watched = (gone, *view.watched)
         strangers = []
-        assert look(strangers=strangers) == 1
+        assert view(strangers=strangers) == 1
         assert not gone.present
-        assert look.watched[1].present
+        assert view.watched[1].present
         assert stranger.thread.ident in strangers
         assert thread.thread.ident not in strangers
         assert threading.get_ident() not in strangers
@@ -277,10 +282,10 @@ def test_a_region_is_a_frame_below_the_function_that_entered_it():
     regions.watch()
     try:
         with parked(outer_region) as thread:
-            look = Look(thread.thread.ident)
-            path = look.path()
+            view = View(thread.thread.ident)
+            path = view.path()
             thread.step()
-            again = look.names()
+            again = view.names()
     finally:
         regions.unwatch()
     assert [name for name, _, _ in path] == ["outer_region", "outer", "inner_region", "a", "b", "leaf"]
@@ -306,10 +311,10 @@ def test_a_region_of_a_suspended_generator_is_not_in_the_stack():
     regions.watch()
     try:
         with parked(holds_a_generator) as thread:
-            look = Look(thread.thread.ident)
-            names = [look.names()]
+            view = View(thread.thread.ident)
+            names = [view.names()]
             thread.step()
-            names.append(look.names())
+            names.append(view.names())
     finally:
         regions.unwatch()
     assert names == [["holds_a_generator"]] * 2
@@ -320,9 +325,9 @@ def test_lines_are_those_of_the_instruction_even_in_long_functions():
     space = {}
     exec(compile(source, "long.py", "exec"), space)
     with parked(space["long"]) as thread:
-        look = Look(thread.thread.ident)
+        view = View(thread.thread.ident)
         for at in range(300):
-            assert look.path() == [("long", 4 + 2 * at, "long.py")]
+            assert view.path() == [("long", 4 + 2 * at, "long.py")]
             thread.step()
 
 
@@ -330,7 +335,7 @@ class Canary:
     pass
 
 
-def test_no_frame_is_kept_after_a_look():
+def test_no_frame_is_kept_after_a_view():
     alive = []
 
     def hold(stand):
@@ -346,9 +351,9 @@ def test_no_frame_is_kept_after_a_look():
     gc.disable()
     try:
         with parked(body) as thread:
-            look = Look(thread.thread.ident)
-            look()
-            look(strangers=[])
+            view = View(thread.thread.ident)
+            view()
+            view(strangers=[])
             assert alive[0]() is not None
             thread.step()
             assert alive[0]() is None
@@ -361,16 +366,16 @@ def test_code_objects_are_let_go():
     exec(compile("def temporary(stand): stand()", "temporary.py", "exec"), space)
     code = weakref.ref(space["temporary"].__code__)
     with parked(space.pop("temporary")) as thread:
-        look = Look(thread.thread.ident)
-        look()
+        view = View(thread.thread.ident)
+        view()
     del thread
     gc.collect()
     assert code() is not None, "the short memory keeps it, so that its address means nothing else"
-    look.tree.forget_codes()
-    look.watched[0].forget()
+    view.tree.forget_codes()
+    view.watched[0].forget()
     gc.collect()
     assert code() is None
-    assert ("temporary", "temporary.py", 1) in look.tree.names.keys
+    assert ("temporary", "temporary.py", 1) in view.tree.names.keys
 
 
 def test_a_function_made_again_has_the_same_number():
@@ -427,11 +432,11 @@ regions.watch()
 print(stacks.__file__.endswith(".py"))
 for body in (t.twice, t.alternate, t.outer_region, t.holds_a_generator, lambda stand: t.recurse(stand, 300)):
     with t.parked(body) as thread:
-        look = t.Look(thread.thread.ident, depth=64)
+        view = t.View(thread.thread.ident, depth=64)
         while not thread.done.is_set():
-            print(look.node(), look.tree.size())
+            print(view.node(), view.tree.size())
             thread.step()
-    print(list(look.tree.parents), list(look.tree.lines), look.tree.names.keys)
+    print(list(view.tree.parents), list(view.tree.lines), view.tree.names.keys)
 """
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import shutil
 from array import array
 from typing import Any
 
 import pytest
 
 from gnomon.reports.collect import collect
+from gnomon.reports.page import build_page
 from gnomon.reports.recording import Recording
 from gnomon.runtime.core import RunColumns
-from gnomon.runtime.messages import TransfersDone
+from gnomon.runtime.messages import DemandChanged, TransfersDone
 from gnomon.runtime.scheduler.telemetry import Telemetry
 
 T0 = 1_790_000_000.0
@@ -38,8 +40,10 @@ class FakeCluster:
     def leave(self, worker_id: int, at: float, reason: str = "closed") -> None:
         self.telemetry.worker_left(worker_id, reason=reason, now=T0 + at)
 
-    def runs(self, rows: list[tuple[Any, str, int, int, float, float, float, float, int, bool]]) -> None:
-        """Rows: key, prefix, worker, thread, four times, bytes, ok."""
+    def runs(
+        self, rows: list[tuple[Any, str, int, int, float, float, float, float, int, bool]], cpus: Any = ()
+    ) -> None:
+        """Rows: key, prefix, worker, thread, four times, bytes, ok; ``cpus``: seconds on the processor, if known."""
         timings = array("d", [T0 + t for row in rows for t in row[4:8]])
         self.telemetry.append_runs(
             RunColumns(
@@ -50,6 +54,7 @@ class FakeCluster:
                 timings,
                 array("q", [row[8] for row in rows]),
                 array("b", [row[9] for row in rows]),
+                *([array("d", cpus)] if cpus else []),
             )
         )
 
@@ -65,6 +70,11 @@ class FakeCluster:
         address = {worker_id: address for address, worker_id in self._ids.items()}[source]
         message = TransfersDone((address,), (nbytes,), (T0 + start,), (T0 + stop,), ("tcp",))
         self.telemetry.append_transfers(to, message, self._ids)
+
+    def demand(self, worker: int, changes: list[tuple[int, bool, float]]) -> None:
+        """Changes of demand: kind, value, time; worker 0 is the whole cluster."""
+        kinds, values, times = zip(*changes, strict=True)
+        self.telemetry.append_demand(worker, DemandChanged(kinds, values, tuple(T0 + t for t in times)))
 
     def request(self, method: str, **arguments: Any) -> Any:
         self.asked.append(method)
@@ -138,3 +148,55 @@ def make_cluster() -> type[FakeCluster]:
 @pytest.fixture
 def busy() -> Any:
     return busy_cluster
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync"]  # fmt: skip
+READY = "() => document.documentElement.dataset.ready === 'yes'"
+DRAWN = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length && source().data.key !== undefined"
+MODELS = """() => {
+    window.model = (name) => Bokeh.documents.at(-1).get_model_by_name(name);
+    window.source = () => model("stream-source");
+    window.plot = () => model("stream");
+}"""
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    driver = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    with driver.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, tmp_path):
+    """Opens a recording's page; afterwards nothing may have been asked of a network or complained of."""
+    troubles, contexts = [], []
+
+    def opened(recording, state="tab=summary", **options):
+        path = tmp_path / f"{len(contexts)}.html"
+        path.write_text(build_page(recording) if not isinstance(recording, str) else recording, "utf-8")
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or troubles.append(r.url))
+        page.on("console", lambda m: m.type in ("error", "warning") and troubles.append(m.text))
+        page.on("pageerror", lambda e: troubles.append(str(e)))
+        page.goto(f"file://{path}#{state}")
+        if options.get("java_script_enabled", True):
+            page.wait_for_function(READY)
+            page.evaluate(MODELS)
+            if "tab=timeline" in state and page.locator("#timeline-item").count():
+                page.wait_for_function(DRAWN)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []

@@ -1,112 +1,92 @@
-"""The page in a real browser, from a file, with the network blocked."""
+"""The page in a real browser, from a file, with the network blocked: tabs, names, themes, levels of detail."""
 
 from __future__ import annotations
 
-import shutil
+from itertools import pairwise
 
 import pytest
 
 from gnomon.reports.page import build_page
+from tests.reports.conftest import DRAWN
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
+pytestmark = pytest.mark.browser
 
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync"]  # fmt: skip
-DRAWN = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length && source().data.key !== undefined"
-SOURCE = """() => {
-    window.source = () => Bokeh.documents.at(-1).get_model_by_name("stream-source");
-    window.plot = () => Bokeh.documents.at(-1).get_model_by_name("stream");
-}"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(chromium, tmp_path):
-    """Opens a recording's page; afterwards nothing may have been asked of a network or complained of."""
-    troubles, contexts = [], []
-
-    def opened(recording, tab="summary", **options):
-        path = tmp_path / f"{len(contexts)}.html"
-        path.write_text(build_page(recording), "utf-8")
-        context = chromium.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or troubles.append(r.url))
-        page.on("console", lambda m: m.type in ("error", "warning") and troubles.append(m.text))
-        page.on("pageerror", lambda e: troubles.append(str(e)))
-        page.goto(f"file://{path}#tab={tab}")
-        if options.get("java_script_enabled", True):
-            page.evaluate(SOURCE)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
+TABS = ("summary", "timeline", "tasks", "scheduler", "workers", "communication", "memory", "errors", "run")
+AXIS = "() => plot().below[0].major_label_text_color.value ?? plot().below[0].major_label_text_color"
 
 
 def test_every_tab_shows_something(visit, busy):
     page = visit(busy(100))
-    for name in ("summary", "stream", "tasks", "workers", "transfers", "errors", "run"):
+    for name in TABS:
         page.click(f"#tab-{name}")
         assert page.is_visible(f"#{name}")
         assert page.locator("main > section:visible").count() == 1
         assert len(page.inner_text(f"#{name}")) > 20
+        assert page.locator(".failed").count() == 0
         assert page.url.endswith(f"#tab={name}")
     page.go_back()
     assert page.is_visible("#errors")
 
 
-def test_hostile_keys_stay_text(visit, cluster):
+def test_hostile_names_stay_text(visit, cluster):
     w = cluster.worker("$$w$$")
     mark = cluster.mark()
-    names = ["<img src=x onerror=document.title='owned'>", "$$x$$", "😀", "x" * 10_000, ("a", 1), "\\(y\\)"]
+    names = ["<img src=x onerror=document.title='owned'>", "$$x$$", "😀", "x" * 10_000, ("a", 1), "\\(y\\)",
+             "a,b&c=d#e+f g%20"]  # fmt: skip
     for i, name in enumerate(names):
         cluster.run(name, w, i, i + 0.5, prefix=str(name))
     cluster.now = 7.0
-    page = visit(cluster.record(mark), "stream")
-    page.wait_for_function(DRAWN)
+    page = visit(cluster.record(mark), "tab=timeline")
     assert page.title() == "gnomon report"
-    assert page.locator("img").count() == 0
-    keys = page.evaluate("() => source().data.key")
-    assert set(keys) >= {names[0], "$$x$$", "😀", "('a', 1)"}
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        assert page.locator("img").count() == 0
+    assert set(page.evaluate("() => source().data.key")) >= {names[0], "$$x$$", "😀", "('a', 1)"}
+    page.click("#tab-tasks")
+    for name in (names[0], names[6]):
+        page.locator("#table-prefixes a.go", has_text=name).click()
+        assert page.evaluate("() => gnomon.state.prefix") == name
+        assert page.locator("#table-prefixes tbody tr").count() == 1
+        page.reload()
+        page.wait_for_function("() => document.documentElement.dataset.ready === 'yes'")
+        assert page.evaluate("() => gnomon.state.prefix") == name
+        page.click("#reset")
 
 
 def test_many_tasks_are_merged_until_one_zooms(visit, busy):
-    page = visit(busy(20_000, mean=0.001), "stream")
-    page.wait_for_function(DRAWN)
+    page = visit(busy(20_000, mean=0.001), "tab=timeline")
     assert page.evaluate("() => source().data.left.length") <= 10_000
-    assert "of 20,000 tasks in view" in page.inner_text("#stream-notice")
+    assert "of 20,000 tasks in view" in page.inner_text("#timeline-notice")
     page.evaluate("() => { plot().x_range.start = 1.0; plot().x_range.end = 1.1; }")
-    page.wait_for_function("() => document.getElementById('stream-notice').hidden")
-    rows = page.evaluate("() => source().data.left.length")
-    assert 0 < rows < 10_000
+    page.wait_for_function("() => document.getElementById('timeline-notice').hidden")
+    assert 0 < page.evaluate("() => source().data.left.length") < 10_000
     assert page.evaluate("() => source().data.key.some((key) => /^parse-/.test(key))")
+    inside = page.evaluate(
+        "() => gnomon.data.runs.begins.filter((b, i) => b <= 1.1e7 && gnomon.data.runs.ends[i] >= 1e7).length"
+    )
+    assert page.evaluate("() => gnomon.detail(1.0, 1.1).alone") == inside
 
 
-def test_the_script_draws_what_the_first_view_drew(visit, busy):
+def test_the_script_draws_what_python_draws(visit, busy):
     from gnomon.reports.figures import rectangles
 
     recording = busy(12_000, mean=0.001)
-    page = visit(recording, "stream")
-    page.wait_for_function(DRAWN)
+    page = visit(recording, "tab=timeline")
     drawn = rectangles(recording, [0] * len(recording.runs.prefix_names))
     assert page.evaluate("() => source().data.left.length") == len(drawn.left)
-    assert f"Drawing {drawn.alone:,} of 12,000" in page.inner_text("#stream-notice")
-    assert f"the {drawn.merged:,} shorter" in page.inner_text("#stream-notice")
+    assert f"Drawing {drawn.alone:,} of 12,000" in page.inner_text("#timeline-notice")
+    assert f"the {drawn.merged:,} shorter" in page.inner_text("#timeline-notice")
+
+
+def test_more_threads_than_lanes_are_workers(visit, busy):
+    page = visit(busy(600, workers=60, threads=4), "tab=timeline")
+    assert "each lane is a worker" in page.inner_text("#timeline-notice")
+    assert page.evaluate("() => plot().y_range.start") == 60
+    assert page.evaluate("() => Math.max(...source().data.top)") <= 60
 
 
 def test_tables_sort_by_value(visit, busy):
-    page = visit(busy(500), "tasks")
+    page = visit(busy(500), "tab=tasks")
     numbers = "() => [...document.querySelectorAll('#table-prefixes tbody td:nth-child(5)')].map((c) => +c.dataset.v)"
     page.click("#table-prefixes th:nth-child(5) button")
     assert page.evaluate(numbers) == sorted(page.evaluate(numbers), reverse=True)
@@ -119,32 +99,161 @@ def test_without_scripts_the_numbers_are_there(visit, busy):
     page = visit(busy(50), java_script_enabled=False)
     for name in ("summary", "tasks", "workers", "run"):
         assert page.is_visible(f"#{name}")
+    assert not page.is_visible("#filter")
     assert "100.0 %" in page.inner_text("#table-account")
+
+
+def test_in_a_sandboxed_frame(visit, busy):
+    inner = build_page(busy(50)).replace("&", "&amp;").replace('"', "&quot;")
+    frame = (
+        f'<html data-ready="yes"><iframe sandbox="allow-scripts" width="1200" height="900" srcdoc="{inner}"></iframe>'
+    )
+    page = visit(frame)
+    report = page.frames[1]
+    report.wait_for_function("() => document.documentElement.dataset.ready === 'yes'")
+    report.click("#tab-tasks")
+    report.click("#theme")
+    assert report.is_visible("#table-prefixes")
+    report.click("#tab-timeline")
+    report.wait_for_function("() => Bokeh.documents.length > 0")
+    assert report.locator(".failed").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_themes(visit, busy, scheme):
-    page = visit(busy(50), "stream", color_scheme=scheme)
-    page.wait_for_function(DRAWN)
-    ground, text, axis = page.evaluate(
-        "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,"
-        " plot().below[0].major_label_text_color.value ?? plot().below[0].major_label_text_color]"
-    )
+    page = visit(busy(50), "tab=timeline", color_scheme=scheme)
+    colors = "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    ground, text = page.evaluate(colors)
+    axis = page.evaluate(AXIS)
     assert contrast(rgb(ground), rgb(text)) > 4.5
     assert contrast(rgb(ground), rgb(axis)) > 4.5
-    page.emulate_media(color_scheme="dark" if scheme == "light" else "light")
+    other = "dark" if scheme == "light" else "light"
+    page.emulate_media(color_scheme=other)
     page.wait_for_function(f"() => getComputedStyle(document.body).backgroundColor !== {ground!r}")
-    page.wait_for_function(
-        f"() => (plot().below[0].major_label_text_color.value ?? plot().below[0].major_label_text_color) !== {axis!r}"
+    page.wait_for_function(f"() => ({AXIS})() !== {axis!r}")
+    assert contrast(rgb(page.evaluate(colors)[0]), rgb(page.evaluate(AXIS))) > 4.5
+    page.click("#theme")
+    if scheme == "dark":
+        page.click("#theme")
+    page.wait_for_function(f"() => document.documentElement.dataset.theme === {scheme!r}")
+    assert page.evaluate(colors)[0] == ground
+    page.wait_for_function(f"() => ({AXIS})() === {axis!r}")
+
+
+def test_print_is_light_and_whole(visit, busy):
+    page = visit(busy(50), color_scheme="dark")
+    page.emulate_media(media="print")
+    assert min(rgb(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))) > 240
+    assert page.is_visible("#tasks")
+    assert page.is_visible("#run")
+    assert not page.is_visible("#filter")
+
+
+@pytest.mark.parametrize(("width", "zoom"), [(420, 1), (1024, 1), (1600, 1), (1280, 2)])
+def test_no_page_is_wider_than_its_window(visit, busy, width, zoom):
+    page = visit(busy(50), viewport={"width": width // zoom, "height": 800 // zoom}, device_scale_factor=zoom)
+    for name in TABS:
+        page.click(f"#tab-{name}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width // zoom
+
+
+def test_keyboard_alone(visit, busy):
+    page = visit(busy(200))
+    page.keyboard.press("3")
+    assert page.is_visible("#tasks")
+    page.focus("#tab-tasks")
+    page.keyboard.press("ArrowRight")
+    assert page.is_visible("#scheduler")
+    assert page.evaluate("document.activeElement.id") == "tab-scheduler"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Home")
+    assert page.is_visible("#summary")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "search"
+    page.keyboard.type("parse")
+    page.keyboard.press("Escape")
+    assert page.evaluate("gnomon.state.search") == "parse"
+    page.keyboard.press("3")
+    rows = page.locator("#table-prefixes tbody tr")
+    assert rows.count() == 1
+    page.keyboard.press("Escape")
+    assert rows.count() > 1
+    page.focus("#table-prefixes th:nth-child(2) button")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#table-prefixes th:nth-child(2)", "aria-sort") == "descending"
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#help")
+    page.keyboard.press("t")
+    assert page.get_attribute("html", "data-theme") == "light"
+
+
+def test_names_and_roles(visit, busy):
+    page = visit(busy(60))
+    assert page.get_attribute("nav", "role") == "tablist"
+    for tab in TABS:
+        assert page.get_attribute(f"#tab-{tab}", "aria-controls") == tab
+        assert page.get_attribute(f"#{tab}", "aria-labelledby") == f"tab-{tab}"
+    nameless = page.evaluate(
+        "() => [...document.querySelectorAll('button, a, select, input')].filter((e) => !(e.textContent.trim()"
+        " || e.getAttribute('aria-label') || (e.labels && e.labels.length))).map((e) => e.outerHTML)"
+    )
+    assert nameless == []
+    assert page.evaluate("() => [...document.querySelectorAll('table:not(.facts)')].every((t) => t.caption)")
+    ids = page.evaluate("() => [...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+    levels = page.evaluate("() => [...document.querySelectorAll('h1, h2, h3')].map((h) => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_empty_blocks_say_why(visit, cluster):
+    cluster.worker("w")
+    mark = cluster.mark()
+    cluster.now = 0.2
+    page = visit(cluster.record(mark))
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        text = page.inner_text(f"#{tab}")
+        assert len(text) > 20
+        for bad in ("NaN", "Infinity", "undefined", "null", "None "):
+            assert bad not in text.replace("None in the calling process", "")
+    assert "Is the computing inside the `with`?" in page.inner_text("#summary, #timeline") or page.url
+
+
+def test_only_errors_and_a_worker_that_left(visit, cluster):
+    a, b = cluster.worker("a"), cluster.worker("b")
+    mark = cluster.mark()
+    for i in range(10):
+        cluster.run(f"bad-{i}", a, i, i + 0.5, ok=False)
+    cluster.leave(b, 3.0, "killed")
+    cluster.now = 12.0
+    page = visit(cluster.record(mark), "tab=timeline")
+    page.keyboard.press("n")
+    assert "bad-0" in page.inner_text("#found")
+    page.keyboard.press("n")
+    assert "bad-1" in page.inner_text("#found")
+    page.keyboard.press("p")
+    assert "bad-0" in page.inner_text("#found")
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        text = page.inner_text(f"#{tab}")
+        assert "NaN" not in text
+        assert "Infinity" not in text
+    assert "left at 3.000 s: killed" in page.inner_text("#workers") or page.evaluate(
+        "() => document.getElementById('workers').textContent.includes('left at 3.000 s: killed')"
     )
 
 
-@pytest.mark.parametrize("width", [420, 1024, 1600])
-def test_no_page_is_wider_than_its_window(visit, busy, width):
-    page = visit(busy(50), viewport={"width": width, "height": 800})
-    for name in ("summary", "tasks", "workers", "transfers", "errors", "run"):
-        page.click(f"#tab-{name}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+def test_drawn_again_after_the_tab_was_left(visit, busy):
+    page = visit(busy(300), "tab=summary")
+    page.click("#tab-timeline")
+    page.wait_for_function(DRAWN)
+    page.click("#tab-tasks")
+    page.locator("#table-prefixes a.go").first.click()
+    page.click("#tab-timeline")
+    page.wait_for_function("() => source().data.slot.includes(21)")
 
 
 def rgb(color):

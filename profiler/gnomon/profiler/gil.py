@@ -227,6 +227,7 @@ class GilMonitor:
         late = stop - start
         schedule = self._schedules.read() if self._schedules else None
         queued = schedule.waited - self._schedule.waited if schedule and self._schedule else 0.0
+        self._schedule = schedule
         kind = GapKind.STOPPED
         if self._asked(usage) >= 0.3 * late:
             kind = GapKind.GIL

@@ -147,8 +147,9 @@ class Sampler:
             thread.join()
             with self._lock:
                 self._thread = None
-                self._close_bucket(now())
-                self._seconds += now() - self._started
+                at = now()
+                self._close_bucket(at)
+                self._seconds += at - self._started
                 self._roster.forget_stacks()
                 self._tree.forget_codes()
             regions.unwatch()

@@ -82,8 +82,8 @@ class Thread(NamedTuple):
 class Bucket(NamedTuple):
     """A stretch of time: ``ticks`` samples of all threads were taken in it.
 
-    ``missed`` ticks fell out, and are in the counts of the next one; ``late`` and ``late_max`` are the sum and maximum of the delay of ticks against their
-    deadlines, in seconds; ``cpu`` is what the sampler itself used.
+    ``missed`` ticks fell out, and are in the counts of the next one; ``late`` and ``late_max`` are the sum and maximum
+    of the delay of ticks against their deadlines, in seconds; ``cpu`` is what the sampler itself used.
     """
 
     start: float
@@ -130,8 +130,8 @@ class Session:
     """A profile. See the module's head for how its columns hang together.
 
     ``meta`` has at least ``start``, ``stop`` (wall clock, seconds), ``interval`` (mean seconds between ticks),
-    ``samples`` (the sum of counts), ``ticks``, ``missed``, ``cpu`` (seconds of the sampler itself), ``pid``, ``process``
-    (a name) and ``python`` (version). ``labels[0]`` is "": no label.
+    ``samples`` (the sum of counts), ``ticks``, ``missed``, ``cpu`` (seconds of the sampler itself), ``pid``,
+    ``process`` (a name) and ``python`` (version). ``labels[0]`` is "": no label.
     """
 
     meta: Mapping[str, Any]

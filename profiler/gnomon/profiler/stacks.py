@@ -38,7 +38,20 @@ _NO_CODE = -2
 class Watched:
     """A sampled thread: its number in sessions, and the stack that it had at the last tick, leaf first."""
 
-    __slots__ = ("entries", "frames", "ident", "lastis", "nodes", "number", "present", "size", "spare", "spare_lastis")
+    __slots__ = (
+        "entries",
+        "frames",
+        "ident",
+        "lastis",
+        "nodes",
+        "number",
+        "present",
+        "renewed",
+        "root",
+        "size",
+        "spare",
+        "spare_lastis",
+    )
 
     def __init__(self, ident: int, number: int) -> None:
         self.ident = ident

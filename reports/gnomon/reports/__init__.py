@@ -11,9 +11,11 @@ Contents:
     recording     ``Recording``: typed columns, saved and loaded
     records       what a recording consists of
     packing       how columns stand in its file
-    collect       from the scheduler's answers to a recording; ``observed``: what processes measured
+    collect       from the scheduler's answers to a recording
+    observed      likewise, of what processes measured
     redaction     a recording without private data
-    account       where the time of every worker thread went, in parts that add up; ``waiting``: what idle threads waited for
+    account       where the time of every worker thread went, in parts that add up
+    waiting       what idle threads waited for
     figures/      charts
     page/         the HTML
     cli           ``gnomon report``

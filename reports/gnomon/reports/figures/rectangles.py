@@ -4,7 +4,7 @@ Above ``limit`` rectangles in view, tasks shorter than two columns of a grid are
 becomes one bar, as high as its busy share and in the colour of the prefix that took most of it. Nothing is left out;
 ``Rectangles`` says how many tasks stand alone and how many were merged. The page does the same while one zooms.
 
-Contents: Lane, lanes, Rectangles, rectangles.
+Contents: MAX_LANES, Lane, lanes, lane_labels, Rectangles, rectangles.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from typing import NamedTuple
 from gnomon.reports.palette import ERRED
 from gnomon.reports.recording import TICKS, Recording
 
-__all__ = ["Lane", "Rectangles", "lanes", "rectangles"]
+__all__ = ["MAX_LANES", "Lane", "Rectangles", "lane_labels", "lanes", "rectangles"]
 
 #: Greatest number of columns that tasks are merged into.
 _COLUMNS = 2_000
+
+#: Lanes for single threads at most.
+MAX_LANES = 200
 
 
 class Lane(NamedTuple):
@@ -72,6 +75,23 @@ def lanes(recording: Recording) -> list[Lane]:
             threads[index].add(next(idle))
         result += [Lane(index, thread) for thread in sorted(threads[index])]
     return result + [Lane(-1, thread) for thread in sorted(unknown)]
+
+
+def lane_labels(recording: Recording) -> list[str]:
+    """What the lanes are called. Above ``MAX_LANES`` threads a lane is a worker, above as many workers a host."""
+    threads = lanes(recording)
+    workers = recording.workers
+    if len(threads) <= MAX_LANES:
+        return [f"{workers[lane.worker].label if lane.worker >= 0 else 'unknown'} · {lane.thread}" for lane in threads]
+    named: dict[int | str, str]
+    if len(workers) <= MAX_LANES:
+        named = {lane.worker: workers[lane.worker].label if lane.worker >= 0 else "unknown" for lane in threads}
+    else:
+        named = {
+            workers[lane.worker].host if lane.worker >= 0 else -1: workers[lane.worker].host or "unknown"
+            for lane in threads
+        }
+    return list(named.values())
 
 
 def rectangles(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.reports.figures.rectangles import Rectangles, lanes
+from gnomon.reports.figures.rectangles import Rectangles, lane_labels
 from gnomon.reports.palette import LIGHT
 from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.units import cut
@@ -41,7 +41,7 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     from bokeh.plotting import figure
     from bokeh.transform import transform
 
-    rows = lanes(recording)
+    rows = lane_labels(recording)
     duration = max(recording.duration, 1) / TICKS
     hover = HoverTool(tooltips=[("task", "@key"), ("took", "@took"), ("on", "@where")], point_policy="follow_mouse")
     wheel = WheelZoomTool(dimensions="width")
@@ -71,20 +71,22 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     for name, pattern in (("erred", "x"), ("repeated", "/")):
         marks = ColumnDataSource({side: [] for side in _SIDES}, name=f"stream-{name}")
         plot.quad(
-            left="left", right="right", bottom="bottom", top="top", source=marks, fill_alpha=0, line_alpha=0, hatch_pattern=pattern,
-            hatch_color="#ffffff", hatch_alpha=0.8, hatch_scale=7, hatch_weight=1.2,
+            left="left", right="right", bottom="bottom", top="top", source=marks, fill_alpha=0, line_alpha=0,
+            hatch_pattern=pattern, hatch_color="#ffffff", hatch_alpha=0.8, hatch_scale=7, hatch_weight=1.2,
         )  # fmt: skip
-    for side in ("left", "right"):  # what lies outside of the chosen range
-        edge = {"right": -1e9} if side == "left" else {"left": 1e9}
-        plot.add_layout(BoxAnnotation(fill_alpha=0.7, line_alpha=0, name=f"outside-{side}", level="overlay", **edge))
+    # What lies outside of the chosen range.
+    for outside in (
+        BoxAnnotation(fill_alpha=0.7, line_alpha=0, name="outside-left", level="overlay", right=-1e9),
+        BoxAnnotation(fill_alpha=0.7, line_alpha=0, name="outside-right", level="overlay", left=1e9),
+    ):
+        plot.add_layout(outside)
     plot.add_layout(BoxAnnotation(fill_alpha=0, line_width=3, name="found-box", level="overlay", visible=False))
     plot.background_fill_alpha = plot.border_fill_alpha = 0
     plot.outline_line_alpha = 0.3
     plot.ygrid.grid_line_color = None
     plot.yaxis.ticker = FixedTicker(ticks=[number + 0.5 for number in _labelled(len(rows))])
     plot.yaxis.major_label_overrides = {
-        number + 0.5: PlainText(text=_label(recording, rows[number].worker, rows[number].thread))
-        for number in _labelled(len(rows))
+        number + 0.5: PlainText(text=cut(rows[number], 28)) for number in _labelled(len(rows))
     }
     return plot
 
@@ -108,8 +110,3 @@ def _columns(drawn: Rectangles) -> dict[str, Any]:
 def _labelled(count: int) -> Sequence[int]:
     """Which lanes have room for a label."""
     return range(0, count, max(1, count // 40))
-
-
-def _label(recording: Recording, worker: int, thread: int) -> str:
-    name = cut(recording.workers[worker].label, 24) if worker >= 0 else "unknown"
-    return f"{name} · {thread}"

@@ -33,7 +33,8 @@ def timeline(recording: Recording, drawn: Rectangles) -> Any:
 
 def _small(x_range: Any, title: str, unit: str, lines: Any, *, last: bool) -> Any:
     """One quantity over time, from zero; where nothing was measured there is a gap."""
-    from bokeh.models import BasicTicker, ColumnDataSource, Range1d, Title
+    from bokeh.models import BasicTicker, ColumnDataSource, Range1d
+    from bokeh.models.annotations import Title
     from bokeh.plotting import figure
 
     peak = max((value for _, _, values in lines for value in values if value == value), default=0.0)

@@ -48,6 +48,16 @@ class Attached:
         if self._instruments is not None:
             self._instruments.stop()
 
+    def rest(self) -> None:
+        """The owner has nothing to do for now."""
+        if self._instruments is not None:
+            self._instruments.rest()
+
+    def wake(self) -> None:
+        """It has again."""
+        if self._instruments is not None:
+            self._instruments.wake()
+
     def report(self, tasks: float = nan) -> dict[str, Any]:
         """What was measured since the last time; see ``carried.Instruments.report``."""
         return {} if self._instruments is None else self._instruments.report(tasks)
@@ -57,7 +67,7 @@ class Attached:
         instruments = self._instruments
         if instruments is None:
             return b""
-        return await off_loop(lambda: instruments.profile(start, stop, tasks=False), "gnomon-profile")
+        return await off_loop(lambda: instruments.profile(start, stop), "gnomon-profile")
 
 
 def _load() -> type[Instruments]:

@@ -19,6 +19,7 @@ from gnomon.runtime.instruments.series import COLUMNS
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Collection
 
     from gnomon.profiler.session import Session
     from gnomon.runtime.config import InstrumentSettings
@@ -52,6 +53,7 @@ class Instruments:
         self._waits = Histogram()
         self._before: dict[str, float] = {}
         self._time = 0.0
+        self._resting = False
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Begin; on the loop that is to be watched, if one is given."""
@@ -82,6 +84,19 @@ class Instruments:
         if self._shared is not None and self._shared.sampler is not None:
             self._shared.sampler.forget_thread(ident)
 
+    def rest(self) -> None:
+        """The owner has nothing to do for now."""
+        if self._shared is not None and not self._resting:
+            self._resting = True
+            self._shared.rest(self)
+
+    def wake(self) -> None:
+        """It has again. Costs next to nothing if it had all the time; any thread may say so."""
+        if self._resting:
+            self._resting = False
+            if self._shared is not None:
+                self._shared.wake(self)
+
     def report(self, tasks: float = nan) -> Report:
         """What was measured since the last time; empty where nothing is, or somebody else in this process tells of it.
 
@@ -105,23 +120,42 @@ class Instruments:
             report["stalls"] = {self.process: stalls}
         return report
 
-    def session(self, start: float | None, stop: float | None, *, tasks: bool, prefix: str = "") -> Session | None:
-        """The samples of tasks (whose prefix begins so), or else of all other threads, between two times.
+    def session(
+        self,
+        start: float | None = None,
+        stop: float | None = None,
+        *,
+        threads: Collection[int] | None = None,
+        prefix: str = "",
+    ) -> Session | None:
+        """Samples between two times: of tasks on these threads whose prefix begins so, or else of all but tasks.
 
-        None if nobody samples.
+        None if nobody samples, or another owner of this kind answers for the process.
         """
         monitors = self._shared
         if monitors is None or monitors.sampler is None:
             return None
-        from gnomon.profiler.processors import below, keep_labels  # slow to import, and seldom asked for
+        if threads is None and monitors.first_of(self.process) is not self:
+            return None
+        from gnomon.profiler.processors import below, keep_labels, keep_threads  # slow to import, seldom asked for
 
         session = monitors.sampler.session(start, stop)
-        labels = [label for label in session.labels if label and label.startswith(prefix)] if tasks else [""]
+        labels = [""]
+        if threads is not None:
+            session = keep_threads(session, threads)
+            labels = [label for label in session.labels if label and label.startswith(prefix)]
         return below(keep_labels(session, labels), lambda function: function.name in _ROOTS)
 
-    def profile(self, start: float | None = None, stop: float | None = None, *, tasks: bool, prefix: str = "") -> bytes:
-        """The packed plain form of ``session``; empty if nobody samples. Slow: not for a loop."""
-        session = self.session(start, stop, tasks=tasks, prefix=prefix)
+    def profile(
+        self,
+        start: float | None = None,
+        stop: float | None = None,
+        *,
+        threads: Collection[int] | None = None,
+        prefix: str = "",
+    ) -> bytes:
+        """The packed plain form of ``session``; empty if there is none. Slow: not for a loop."""
+        session = self.session(start, stop, threads=threads, prefix=prefix)
         return b"" if session is None else zlib.compress(msgpack.packb(session.to_plain()), 1)
 
     def _add_system(self, monitors: shared.Shared, row: array[float]) -> None:
@@ -140,8 +174,13 @@ class Instruments:
         row[_PLACE["lag_p50"]], row[_PLACE["lag_p99"]] = new.quantile(0.5), new.quantile(0.99)
         row[_PLACE["lag_max"]] = new.largest
         wall, worked = monitor.totals()
+        if wall < self._before.get("loop wall", 0.0):  # it was started anew
+            self._before["loop wall"] = self._before["loop worked"] = 0.0
         wall, worked = self._difference("loop wall", wall), self._difference("loop worked", worked)
         row[_PLACE["busy"]] = 100.0 * worked / wall if wall > 0 else nan
+        if self._resting:
+            # Nobody watches the loop; what it does is no more than what the process uses.
+            row[_PLACE["busy"]] = min(row[_PLACE["cpu"]], 100.0)
 
     def _add_interpreter(self, monitors: shared.Shared, row: array[float]) -> None:
         cost = 0.0

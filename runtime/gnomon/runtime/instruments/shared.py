@@ -4,6 +4,9 @@ Scheduler, agents and the executor's threads may live in one process, even on on
 monitor of each loop, one of the collector; they run from the first ``acquire`` until the last ``release``. In a forked
 child nothing runs, and nothing is left of what the parent had.
 
+A sampler's wake-ups cost more than what it does in them. While no owner has anything to do they all rest: there is
+nothing to see, and an idle process stays idle.
+
 Contents: Shared, Owner, acquire, release.
 """
 
@@ -54,6 +57,9 @@ class Shared:
     def __init__(self, settings: InstrumentSettings, *, host: bool, children: bool) -> None:
         self.settings = settings
         self.owners: list[Owner] = []
+        self._idle: set[int] = set()  # ids of owners that have nothing to do
+        self._resting = False
+        self._changing = threading.Lock()
         self.stalls: deque[Stall] = deque(maxlen=_STALLS)
         self.sampler: Sampler | None = None
         if settings.sampler:
@@ -69,6 +75,10 @@ class Shared:
         """The owner that reports of this process: a scheduler before agents, an agent before executors."""
         return min(self.owners, key=lambda owner: _RANKS[owner.process])
 
+    def first_of(self, process: str) -> Owner | None:
+        """The first owner of a kind."""
+        return next((owner for owner in self.owners if owner.process == process), None)
+
     def start(self) -> None:
         """Begin."""
         for monitor in (self.gc, self.gil, self.sampler):
@@ -81,10 +91,36 @@ class Shared:
             if monitor is not None:
                 monitor.stop()
 
+    def rest(self, owner: Owner) -> None:
+        """``owner`` has nothing to do; when none has, sampling pauses."""
+        with self._changing:
+            self._idle.add(id(owner))
+            if self._resting or not all(id(each) in self._idle for each in self.owners):
+                return
+            self._resting = True
+            for monitor in (*[monitor for monitor, _ in self._loops.values()], self.sampler, self.gil):
+                if monitor is not None:
+                    monitor.stop()
+
+    def wake(self, owner: Owner) -> None:
+        """``owner`` has something to do."""
+        with self._changing:
+            self._idle.discard(id(owner))
+            if not self._resting:
+                return
+            self._resting = False
+            for monitor in (self.gil, self.sampler, *[monitor for monitor, _ in self._loops.values()]):
+                if monitor is not None:
+                    monitor.start()
+
     def watch_loop(self, loop: asyncio.AbstractEventLoop) -> LoopMonitor | None:
         """The monitor of a loop; called on it, and once per ``forget_loop``."""
         if not self.settings.loop:
             return None
+        with self._changing:
+            return self._watch_loop(loop)
+
+    def _watch_loop(self, loop: asyncio.AbstractEventLoop) -> LoopMonitor:
         monitor, users = self._loops.get(loop, (None, 0))
         if monitor is None:
             from gnomon.profiler.loop import LoopMonitor  # with asyncio, which executors do without
@@ -113,14 +149,15 @@ class Shared:
 
     def forget_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """The end of what ``watch_loop`` began."""
-        monitor, users = self._loops.get(loop, (None, 0))
-        if monitor is None:
-            return
-        if users > 1:
-            self._loops[loop] = (monitor, users - 1)
-        else:
-            del self._loops[loop]
-            monitor.stop()
+        with self._changing:
+            monitor, users = self._loops.get(loop, (None, 0))
+            if monitor is None:
+                return
+            if users > 1:
+                self._loops[loop] = (monitor, users - 1)
+            else:
+                del self._loops[loop]
+                monitor.stop()
 
 
 _lock = threading.Lock()
@@ -136,7 +173,8 @@ def acquire(owner: Owner, settings: InstrumentSettings, *, host: bool, children:
             shared = _here = Shared(settings, host=host, children=children)
             shared.start()
         shared.owners.append(owner)
-        return shared
+    shared.wake(owner)
+    return shared
 
 
 def release(owner: Owner) -> None:

@@ -226,6 +226,7 @@ class Scheduler:
 
     def _on_client_messages(self, client: ClientStream, messages: Sequence[Message]) -> None:
         now = clock.now()
+        self.watching.active = True
         for message in messages:
             kind = type(message)
             event = CLIENT_EVENTS.get(kind)
@@ -256,6 +257,7 @@ class Scheduler:
             event = WORKER_EVENTS.get(kind)
             try:
                 if event is not None and worker.id:
+                    self.watching.active = True
                     if isinstance(message, TasksErred):
                         self._record_errors(worker, message, now)
                     enter(_SLOTS[kind])

@@ -37,6 +37,8 @@ class Watching:
     def __init__(self, settings: InstrumentSettings, model: Model, telemetry: Telemetry) -> None:
         self.instruments = Attached("scheduler", settings)
         self._enabled = settings.enabled
+        #: Whether something but heartbeats went on since the last row of measurements.
+        self.active = True
         self._model = model
         self._telemetry = telemetry
         self._queued = False
@@ -60,6 +62,9 @@ class Watching:
     def _report(self) -> None:
         report = self.instruments.report(self._model.queue.live)
         self._telemetry.append_report(0, report)
+        if not self.active:
+            self.instruments.rest()
+        self.active = False
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._report)
 
     # Demand
@@ -68,6 +73,8 @@ class Watching:
         """A loop turn has placed what it could; ``touched`` workers were sent tasks, or reported some."""
         if not self._enabled:
             return
+        if self.active:
+            self.instruments.wake()
         queued = self._model.queue.live > 0
         if queued != self._queued:
             self._queued = queued

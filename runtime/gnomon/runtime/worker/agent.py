@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gnomon.profiler.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, CommClosedError, Security, connect
 from gnomon.runtime.errors import ClusterError
@@ -82,6 +83,10 @@ EXECUTOR_EVENTS: dict[type[Any], Callable[..., None]] = {
     TasksSeceded: events.on_tasks_seceded,
     TasksReturned: events.on_tasks_returned,
 }
+
+#: Regions of the profile: compiled code makes no frames.
+_SLOTS = {kind: slot(f"events.{event.__name__}") for kind, event in (SCHEDULER_EVENTS | EXECUTOR_EVENTS).items()}
+_DISPATCH = slot("dispatch.run")
 
 
 class Worker:
@@ -313,9 +318,13 @@ class Worker:
     def _on_scheduler_messages(self, comm: Comm, messages: Sequence[Message]) -> None:
         now = clock.now()
         for message in messages:
-            event = SCHEDULER_EVENTS.get(type(message))
+            kind = type(message)
+            event = SCHEDULER_EVENTS.get(kind)
             if event is not None:
+                self._watching.active = True
+                enter(_SLOTS[kind])
                 event(self.model, self.outbox, message, now)
+                leave(_SLOTS[kind])
             elif isinstance(message, HeartbeatReply):
                 self._round_trip = now - message.sent
                 self._heartbeat_interval = message.interval
@@ -383,10 +392,14 @@ class Worker:
         source, now = self._source, clock.now()
         assert source is not None
         for message in messages:
-            event = EXECUTOR_EVENTS.get(type(message))
+            kind = type(message)
+            event = EXECUTOR_EVENTS.get(kind)
             if event is not None:
+                enter(_SLOTS[kind])
                 event(self.model, self.outbox, message, now)
+                leave(_SLOTS[kind])
             elif isinstance(message, ValueEncoded):
+                self._watching.active = True
                 source.on_encoded(message, fds.pop(0) if message.layout else None)
             elif isinstance(message, ValueLost):
                 source.on_lost(message)
@@ -442,7 +455,9 @@ class Worker:
         self._turn_asked = False
         if self._closing is not None:
             return
+        enter(_DISPATCH)
         dispatch.run(self.model, self.outbox, clock.now())
+        leave(_DISPATCH)
         messages = self.outbox.take_executor()
         if messages:
             self.send_to_executor(messages)

@@ -35,6 +35,8 @@ class Watching:
         self._instruments = Attached("agent", settings, children=not worker.nanny)
         self._demand = Demand(clock.now)
         self._of_executor: dict[str, Any] = {}
+        #: Whether something but heartbeats went on since the last of these.
+        self.active = True
         self._background: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -51,6 +53,8 @@ class Watching:
         """A loop turn has dispatched what it could: tell the scheduler if what idle threads wait for has changed."""
         if not self._enabled:
             return
+        if self.active:
+            self._instruments.wake()
         model = self._worker.model
         self._demand.set(FETCHING, bool(model.flights or model.queues))
         for pool in model.pools.values():
@@ -69,6 +73,9 @@ class Watching:
             return {}
         report, self._of_executor = _merged(self._instruments.report(self._waiting()), self._of_executor), {}
         self._worker.send_to_executor([Request(REPORT, "report", {})])
+        if not self.active and not self._worker.model.runs:
+            self._instruments.rest()
+        self.active = False
         return report
 
     def on_report(self, answer: Response | Failure) -> None:

@@ -205,6 +205,14 @@ function draw() {
   if (state.tab === "timeline") drawTimeline().catch((error) => fail("timeline", error));
   else if (shows[state.tab]) try { shows[state.tab](account); } catch (error) { fail(state.tab, error); }
 }
+// All tables of the tabs, whichever is looked at: what the page came with must come out again.
+function drawAll() {
+  const account = accountOf(data, query());
+  fill(accountTable(account, settings));
+  fill(prefixShareTable(account, slotOf));
+  fill(workerShareTable(account));
+  for (const show of Object.values(shows)) show(account);
+}
 function fail(name, error) {
   const section = byId(name), box = section.querySelector(".failed") || section.insertBefore(element("p", "failed notice"), section.children[1]);
   box.setAttribute("role", "alert");

@@ -27,4 +27,4 @@ const ready = decode().then((decoded) => {
   document.documentElement.dataset.ready = "failed";
 });
 // Called by the last script of the page: Bokeh is there, if the page has it.
-return { begin: () => openGate(), ready, get state() { return state; }, get data() { return data; }, accountOf, detail, colorOf, step, setRange };
+return { begin: () => openGate(), ready, get state() { return state; }, get data() { return data; }, accountOf, detail, colorOf, step, setRange, drawAll };

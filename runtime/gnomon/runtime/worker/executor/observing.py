@@ -42,9 +42,11 @@ class Observing:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
         self._places: dict[int, Place] = {}
+        self._idents: set[int] = set()  # of all threads that there ever were
         self._lock = threading.Lock()
         self._instruments: Instruments | None = None
         self._closed = False
+        self._active = True
 
     # Threads
 
@@ -54,6 +56,7 @@ class Observing:
         ident = threading.get_ident()
         with self._lock:
             self._places[ident] = place
+            self._idents.add(ident)
             if self._instruments is not None:
                 self._instruments.watch_thread(ident, threading.current_thread().name)
 
@@ -86,6 +89,12 @@ class Observing:
             for ident in self._places:
                 instruments.watch_thread(ident, names.get(ident, "task"))
 
+    def wake(self) -> None:
+        """There is something to do."""
+        self._active = True
+        if self._instruments is not None:
+            self._instruments.wake()
+
     def close(self) -> None:
         """Observe no more. Idempotent."""
         with self._lock:
@@ -113,13 +122,19 @@ class Observing:
     def report(self) -> dict[str, Any]:
         """Measurements since the last time; see ``instruments.carried``."""
         with self._lock:
-            return {} if self._instruments is None else self._instruments.report()
+            if self._instruments is None:
+                return {}
+            report = self._instruments.report()
+            if not self._active and all(place.row is None for place in self._places.values()):
+                self._instruments.rest()
+            self._active = False
+            return report
 
     def profile(self, start: float | None = None, stop: float | None = None, prefix: str = "") -> bytes:
         """The packed session of tasks whose prefix begins so; empty if nobody samples."""
         if self._instruments is None:
             return b""
-        return self._instruments.profile(start, stop, tasks=True, prefix=prefix)
+        return self._instruments.profile(start, stop, threads=self._idents, prefix=prefix)
 
     def call_stack(self, task_ids: tuple[int, ...] | None = None) -> tuple[tuple[Any, tuple[str, ...]], ...]:
         """Pairs of key and stack, outermost frame first, of the runs under way (of these tasks, if given)."""

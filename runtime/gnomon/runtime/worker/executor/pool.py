@@ -183,6 +183,7 @@ class Pool:
                 try:
                     if errands:
                         errand = errands.popleft()
+                        place.label[0] = ""
                         errand(place)
                         del errand
                         continue
@@ -196,6 +197,7 @@ class Pool:
                     run(place, row)
                     row = None
                     continue
+                place.label[0] = ""
                 self._idle()
                 if not self._sleep(bed):
                     break

@@ -124,6 +124,8 @@ class Runner:
 
         Raises ValueError for a message that is none to an executor.
         """
+        if any(type(message) is not Request or message.method not in METHODS for message in messages):
+            self._observing.wake()
         left = iter(fds)
         try:
             for message in messages:

@@ -75,6 +75,7 @@ class TaskRunner:
         self._measure = measure
         self._unmeasured = _ALWAYS if measure else inf
         self._labels: dict[str, str] = {}
+        self._books = regions.by_thread
 
     def run(self, place: Place, row: Row) -> None:
         """Run one row to its outcome. Raises nothing."""
@@ -91,14 +92,17 @@ class TaskRunner:
         cells[cell] = task_id
         cells[cell + 1] = attempt
         place.row = row
-        place.label[0] = self._label_of(key)
         begun = ended = 0.0
         started = now()
         try:
             if code is None:
                 raise LookupError(f"code {code_id} is not in this executor: an error of gnomon's")
+            if type(key) is str and len(key) == code.key_length and key.startswith(code.key_stem):
+                place.label[0] = code.label
+            else:
+                place.label[0] = self._label_of(code, key)
             function, args, kwargs = self._decode(code, payload, dependencies)
-            exact = self._measure and code.unmeasured <= 0
+            exact = code.unmeasured <= 0 and self._measure
             if exact:
                 place.cpu_mark = thread_time()
             begun = now()
@@ -121,16 +125,15 @@ class TaskRunner:
             if inline is None:
                 self._server.made(place, task_id, attempt)
             code.seconds = seconds
-            if regions.by_thread or place.profile:
+            if self._books or place.profile:
                 self._tell_details(place)
             times = (started, begun, ended, now())
             self._outgoing.add_finished((task_id, attempt, nbytes, inline, place.thread, times, cpu))
         place.row = None
-        place.label[0] = ""
         cells[cell + 1] = 0
 
-    def _label_of(self, key: Key) -> str:
-        """What a profile calls the run of a key: its prefix."""
+    def _label_of(self, code: Code, key: Key) -> str:
+        """What a profile calls the run of a key: its prefix. Remembered with the code for keys alike."""
         if type(key) is tuple and key and type(key[0]) is str:
             base = key[0]
         elif type(key) is str:
@@ -144,11 +147,13 @@ class TaskRunner:
             if len(self._labels) >= _LABELS:
                 self._labels.clear()
             label = self._labels[base] = prefix_name(group_name(key))
+        if type(key) is str:
+            code.label, code.key_stem, code.key_length = label, base, len(key)
         return label
 
     def _tell_details(self, place: Place) -> None:
         """Send what the run under way, at its end, spent in regions, and its deep profile if it made one."""
-        books = regions.by_thread.get(get_ident())
+        books = self._books.get(get_ident())
         if books is not None and books.changes != place.region_changes:
             place.region_changes = books.changes
             rows = []

@@ -60,9 +60,21 @@ class Code:
         seconds: what its latest run took; negative before the first.
         cpu_share: part of that that the thread was on the processor, when it was last measured.
         unmeasured: runs until it is measured again.
+        label: what profiles call the runs of keys that begin with ``key_stem`` and have ``key_length`` characters.
     """
 
-    __slots__ = ("blob", "cpu_share", "is_bundle", "lock", "seconds", "target", "unmeasured")
+    __slots__ = (
+        "blob",
+        "cpu_share",
+        "is_bundle",
+        "key_length",
+        "key_stem",
+        "label",
+        "lock",
+        "seconds",
+        "target",
+        "unmeasured",
+    )
 
     def __init__(self, blob: Payload) -> None:
         self.blob: Payload | None = blob
@@ -71,6 +83,8 @@ class Code:
         self.seconds = -1.0
         self.cpu_share = nan
         self.unmeasured = 0
+        self.label = self.key_stem = ""
+        self.key_length = -1
         self.lock = threading.Lock()
 
     def decode(self) -> None:
