@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from .comparison import read_comparison
-from .driver import PROBE, Plan, gate_patterns, measure
+from .driver import PROBE, Plan, find_commit, gate_patterns, measure
 from .results import BrokenResultsError
 from .summary import describe, describe_broken
-from .verdict import Exit, Rules, judge
+from .verdict import Change, Exit, Judgement, Rules, judge
 
 __all__ = ["main"]
 
@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         text, code = describe_broken(error), Exit.BROKEN
     else:
         text, code = describe(comparison, judgement), judgement.exit
+        if code is Exit.REGRESSION and options.command == "compare" and options.bisect:
+            text += _bisected(_plan(options), judgement)
     sys.stdout.write(text)
     if options.summary:
         with options.summary.open("a", encoding="utf-8") as file:
@@ -58,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--confirm", type=int, default=16, help="more rounds for suspects (default 16; 0: none)")
     compare.add_argument("--null", action="store_true", help="measure the base twice, to learn the noise")
     compare.add_argument("--pure", action="store_true", help="compare interpreted instead of compiled")
+    compare.add_argument("--bisect", action="store_true", help="search for the commit of the largest regression")
     compare.add_argument("-a", "--attribute", action="append", default=[], help="passed to asv, as NAME=VALUE")
     compare.add_argument("--config", type=Path, default=Path("asv.conf.json"), help="asv's configuration")
     compare.add_argument("--probe", default=PROBE, help="Python code that prints how the project was built")
@@ -68,6 +71,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--factor", type=float, default=Rules().factor, help="the least ratio that counts")
         command.add_argument("--summary", type=Path, help="append the verdict to this file, too")
     return parser
+
+
+def _bisected(plan: Plan, judgement: Judgement) -> str:
+    """What a search says; it must not change a verdict that stands."""
+    try:
+        return f"\n{find_commit(plan, judgement.of(Change.REGRESSION)[0].row)}\n"
+    except (BrokenResultsError, OSError) as error:
+        return f"\nThe search for the commit failed: {error}\n"
 
 
 def _plan(options: argparse.Namespace) -> Plan:

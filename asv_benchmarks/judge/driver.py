@@ -20,9 +20,10 @@ from typing import Any
 
 from .comparison import BASE, CONFIRM, HEAD, NULL, SCREEN, Build, read_comparison
 from .results import BrokenResultsError, Row
+from .statistics import LEAST_ROUNDS
 from .verdict import Rules, suspects
 
-__all__ = ["PROBE", "Plan", "gate_patterns", "measure"]
+__all__ = ["PROBE", "Plan", "find_commit", "gate_patterns", "measure"]
 
 PROBE = """
 from gnomon.runtime.build import is_compiled
@@ -62,7 +63,12 @@ def gate_patterns(benchmarks: Path) -> list[str]:
 
 
 def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
-    """Run both stages. Raises BrokenResultsError as soon as a side can't be measured."""
+    """Run both stages.
+
+    Raises BrokenResultsError as soon as a side can't be measured, ValueError if the rounds are too few to judge.
+    """
+    if plan.rounds < LEAST_ROUNDS or 0 < plan.confirming < LEAST_ROUNDS:
+        raise ValueError(f"at least {LEAST_ROUNDS} rounds are needed")
     shutil.rmtree(plan.folder, ignore_errors=True)
     plan.folder.mkdir(parents=True)
     commits = {BASE: _commit(plan, plan.base), HEAD: _commit(plan, plan.head)}
@@ -74,6 +80,30 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
     if found and plan.confirming:
         tell(f"measuring again: {', '.join(row.selector for row in found)}")
         _run_rounds(plan, CONFIRM, plan.confirming, commits, [_exactly(row) for row in found], tell)
+
+
+def find_commit(plan: Plan, row: Row) -> str:
+    """Let asv search the commits between base and head for the one that made a row slower; its answer, in words.
+
+    asv halves the range by single runs, so this is sure only for a change well above the noise. The range begins with
+    the base itself, because asv never names a range's first commit.
+    """
+    base, head = _commit(plan, plan.base), _commit(plan, plan.head)
+    path = plan.folder / "find.json"
+    path.write_text(json.dumps(_derived_config(plan, HEAD, head, plan.folder / "find"), indent=1), encoding="utf-8")
+    command = ["find", f"{base}^..{head}", _exactly(row), "--config", str(path), "--skip-save"]
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", *command],
+        cwd=plan.config.parent,
+        env=_surroundings(plan),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"Greatest regression found: (.+)", done.stdout)
+    if found is None:
+        return f"The commit that made `{row.selector}` slower was not found: {done.stdout.strip()[-300:]}"
+    return f"`{row.selector}` became slower with {found[1].strip()}."
 
 
 def _exactly(row: Row) -> str:
@@ -143,8 +173,10 @@ def _probe(plan: Plan, side: str, name: str, commit: str) -> Build:
     if not installed:
         raise BrokenResultsError(f"the {side} ({name}, {commit[:10]}) could not be built or installed")
     python = str(installed[-1].parent / "bin" / "python")
-    compiled = _output([python, "-c", plan.probe], _surroundings(plan))
-    packages = _output([python, "-m", "pip", "freeze", "--exclude-editable"], _surroundings(plan)).splitlines()
+    # asv's matrix chooses the interpreted twin for the runs; here that is for us to do.
+    surroundings = _surroundings(plan) | ({"GNOMON_PURE": "1"} if plan.pure else {})
+    compiled = _output([python, "-c", plan.probe], surroundings)
+    packages = _output([python, "-m", "pip", "freeze", "--exclude-editable"], surroundings).splitlines()
     return Build(name, commit, compiled, tuple(line for line in packages if "@ file:" not in line))
 
 
@@ -162,15 +194,13 @@ def _output(command: list[str], surroundings: dict[str, str]) -> str:
 
 def _surroundings(plan: Plan) -> dict[str, str]:
     """A build that falls back to pure Python would be measured as a slow-down, so it must fail instead."""
-    build = {"GNOMON_PURE": "1"} if plan.pure else {"GNOMON_REQUIRE_COMPILED": "1"}
+    build = {} if plan.pure else {"GNOMON_REQUIRE_COMPILED": "1"}
     return {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")} | build
 
 
 def _asv(plan: Plan, arguments: list[str], *, check: bool = False) -> None:
     command = [sys.executable, "-m", "asv", *arguments]
     surroundings = _surroundings(plan)
-    if plan.pure:
-        del surroundings["GNOMON_PURE"]  # the environment's matrix sets it for the run; the build is the same
     # What asv tells goes to stderr; stdout is the verdict's.
     done = subprocess.run(command, cwd=plan.config.parent, env=surroundings, stdout=2, check=False)
     if check and done.returncode:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Interval", "log_ratios", "noise_floor", "ratio_interval", "student_quantile"]
+__all__ = ["LEAST_ROUNDS", "Interval", "log_ratios", "noise_floor", "ratio_interval", "student_quantile"]
 
 RESAMPLES = 1000
 TRIM = 0.34  # share of the rounds dropped at each end: rounds hit by a burst of other work

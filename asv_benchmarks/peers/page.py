@@ -126,11 +126,11 @@ def _cpu_total(runs: Sequence[Figures]) -> float:
 
 def _legend(left: float) -> Iterable[str]:
     for place, role in enumerate(ROLES):
-        at = left + place * 90
+        at = left + place * 105
         yield f'<rect x="{at}" y="10" width="10" height="10" fill="{COLOURS[role]}"/>'
         yield f'<text x="{at + 14}" y="19">{role} CPU</text>'
-    yield f'<line x1="{left + 285}" y1="9" x2="{left + 285}" y2="21" stroke="#222222" stroke-width="2"/>'
-    yield f'<text x="{left + 291}" y="19">time per task (µs, log scale)</text>'
+    yield f'<line x1="{left + 325}" y1="9" x2="{left + 325}" y2="21" stroke="#222222" stroke-width="2"/>'
+    yield f'<text x="{left + 331}" y="19">time per task (µs, log scale)</text>'
 
 
 def _grid(low: float, high: float, x: Any, height: float) -> Iterable[str]:

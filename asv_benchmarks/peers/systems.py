@@ -122,23 +122,22 @@ class RayFeed:
         return list(self._ray.get(list(futures)))
 
 
+_gnomon_agents: set[int | None] = set()
+
+
 @contextmanager
 def start_gnomon() -> Iterator[Feed]:
     """Scheduler and workers in processes of their own."""
     runtime = importlib.import_module("gnomon.runtime")
     with runtime.LocalCluster(n_workers=WORKERS, threads_per_worker=1) as cluster, runtime.Client(cluster) as client:
         client.wait_for_workers(WORKERS)
-        global _gnomon_workers
-        _gnomon_workers = {unit.pid for unit in cluster.workers.values()}
+        _gnomon_agents.update(unit.pid for unit in cluster.workers.values())
         yield ClientFeed(client)
-
-
-_gnomon_workers: set[int | None] = set()
 
 
 def gnomon_role(process: psutil.Process) -> str:
     """Agents are known by their process ids, and executors by their parents'."""
-    return "worker" if {process.pid, process.ppid()} & _gnomon_workers else "scheduler"
+    return "worker" if {process.pid, process.ppid()} & _gnomon_agents else "scheduler"
 
 
 @contextmanager

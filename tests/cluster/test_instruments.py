@@ -155,6 +155,13 @@ def test_profiles_of_tasks_workers_and_scheduler(client):
         client.profile(server=True, scheduler=True)
 
 
+def test_samples_carry_the_prefix_of_each_key(client):
+    until(lambda: client.profile().meta["ticks"], "sampler in the executors")
+    keys = ["alpha-1", "beta-22", "beta-23", "two-words-7", "plain", ("tuple-5f1c0e2a", 3), "alpha-x"]
+    client.gather([client.submit(spin, 0.3, key=key, pure=False) for key in keys])
+    assert {"alpha", "beta", "two-words", "plain", "tuple", "alpha-x"} <= set(client.profile().labels)
+
+
 def test_what_rested_wakes_with_work(client):
     def all_at_rest():
         mark = client.request("telemetry_mark")
@@ -294,6 +301,9 @@ def test_a_cluster_in_one_process_tells_once_and_leaves_no_thread():
         client.gather(client.map(spin, [0.05] * 8, pure=False))
         assert "spin" in functions(client.profile())
         assert "spin" not in functions(client.profile(server=True))
+        future = client.submit(spin, 0.05, profile=True, pure=False)
+        assert future.result() == 0.05
+        assert "spin" in functions(future.profile())
         until(lambda: rows_of(client, mark), "row")
         assert set(rows_of(client, mark)) == {(0, 0)}
     left = set(threading.enumerate()) - before

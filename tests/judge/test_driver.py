@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,6 +19,8 @@ PROBE = "print('pure Python')"
 STEPS = 60_000
 
 BENCHMARKS = """
+import time
+
 import tiny
 
 class Work:
@@ -53,7 +57,7 @@ def other():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A repository with tags: base, same, slow, chatty, broken (fails to import), unbuildable."""
+    """A repository with a tag for each of its commits."""
     monkeypatch.setenv("HOME", str(tmp_path))  # asv keeps its machine file there
     repo = tmp_path / "tiny"
     (repo / "bench" / "benchmarks").mkdir(parents=True)
@@ -73,6 +77,7 @@ def project(tmp_path, monkeypatch):
     git = ["git", "-C", str(repo), "-c", "user.name=t", "-c", "user.email=t@localhost"]
     subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
     for tag, module, build in (
+        ("first", source(STEPS, 2) + "\n# the first\n", setup),
         ("base", source(STEPS, 2), setup),
         ("same", source(STEPS, 2) + "\n# a comment\n", setup),
         ("slow", source(STEPS * 2, 2), setup),
@@ -88,10 +93,10 @@ def project(tmp_path, monkeypatch):
     return repo / "bench"
 
 
-def compare(project, head: str, *, rounds: int = 5, confirm: int = 6) -> int:
+def compare(project, head: str, *, rounds: int = 5, confirm: int = 6, more: Sequence[str] = ()) -> int:
     arguments = ["compare", "base", head, "--config", str(project / "asv.conf.json"), "--probe", PROBE]
     arguments += ["--folder", str(project / "rounds"), "--rounds", str(rounds), "--confirm", str(confirm)]
-    return main(arguments)
+    return main([*arguments, *more])
 
 
 @pytest.mark.slow
@@ -101,8 +106,10 @@ def test_planted_changes_end_in_their_exit_codes(project, capfd):
     slower = capfd.readouterr().out.partition("### Slower")[2].partition("###")[0]
     assert "`work.Work.time_work`" in slower
     assert "`work.Work.time_other`" not in slower
-    assert compare(project, "chatty", rounds=4, confirm=0) == 1
-    assert "`work.Work.track_messages` | 2 " in capfd.readouterr().out
+    assert compare(project, "chatty", rounds=4, confirm=0, more=["--bisect"]) == 1
+    out = capfd.readouterr().out
+    assert "`work.Work.track_messages` | 2 " in out
+    assert re.search(r"`work\.Work\.track_messages` became slower with \w+ <chatty>", out)
     for head in ("failing", "unbuildable", "no-such-tag"):
         assert compare(project, head, rounds=4, confirm=0) == 3
         assert "Broken environment" in capfd.readouterr().out

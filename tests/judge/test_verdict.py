@@ -193,3 +193,9 @@ def test_wrong_command_lines_are_broken(capsys):
         main(["verdict"])
     assert left.value.code == 3
     assert "usage" in capsys.readouterr().err
+
+
+def test_too_few_rounds_are_refused_before_anything_runs(tmp_path, capsys):
+    assert main(["compare", "HEAD", "--rounds", "3", "--bench", "x", "--folder", str(tmp_path / "rounds")]) == 3
+    assert "at least 4" in capsys.readouterr().out
+    assert not (tmp_path / "rounds").exists()

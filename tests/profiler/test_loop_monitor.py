@@ -105,6 +105,38 @@ def test_a_loop_is_watched_from_another_thread_and_after_its_end(kind):
     assert monitor.stalls(start)[0].duration > 0.15
 
 
+def test_starts_and_stops_in_quick_succession_leave_one_watcher():
+    ready = threading.Event()
+    end = []
+
+    async def serve():
+        stop = asyncio.Event()
+        end.append((asyncio.get_running_loop(), stop))
+        ready.set()
+        await stop.wait()
+        assert "select" not in vars(asyncio.get_running_loop()._selector)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert ready.wait(20)
+    loop, stop = end[0]
+    monitor = LoopMonitor(loop, log_every=None)
+    for _ in range(20):
+        monitor.start()
+        monitor.stop()
+    monitor.start()
+    deadline = time.monotonic() + 20
+    while monitor.lag.number < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(tickers()) == 1
+    assert len(monitor._gil._followers) == 1
+    monitor.stop()
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    assert tickers() == []
+
+
 def test_an_idle_loop_is_neither_busy_nor_stalled():
     async def main():
         monitor = LoopMonitor(log_every=None, threshold=5.0)

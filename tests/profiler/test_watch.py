@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import gnomon.profiler
 from gnomon.profiler import watching
 from gnomon.profiler.clock import now
 from gnomon.profiler.sampler import Sampler
@@ -57,7 +58,7 @@ def test_a_service_is_watched_by_one_line(kind, caplog, tmp_path):
 
     watched, start = run(kind, main())
     assert ours() == set()
-    assert any(stall.function == "stall_here" for stall in watched.stalls(start))
+    assert any(stall.function == "stall_here" for stall in watched.stalls(start)), watched.stalls(start)
     assert any("stall_here" in message for message in caplog.messages)
     seen = watched.statistics()
     assert json.loads(json.dumps(seen)).keys() == seen.keys()
@@ -121,3 +122,7 @@ def test_a_sampler_of_ones_own_goes_on():
         watched = watching.watch(sampler=sampler, system=False)
         watched.stop()
         assert sampler.statistics().running
+
+
+def test_the_public_name_is_the_function():
+    assert gnomon.profiler.watch is watching.watch

@@ -28,6 +28,7 @@ class FakeCluster:
         self.telemetry = Telemetry(**settings)
         self.now = 0.0
         self.asked: list[str] = []
+        self.profiles: dict[str, dict[str, bytes]] = {}
         self._ids: dict[str, int] = {}
 
     def worker(self, name: str, nthreads: int = 1, at: float = 0.0) -> int:
@@ -80,6 +81,8 @@ class FakeCluster:
         self.asked.append(method)
         if method == "telemetry_mark":
             return self.telemetry.mark(T0 + self.now)
+        if method == "profile":
+            return self.profiles.get(arguments["process"], {})
         return self.telemetry.since(arguments["since"], arguments["limit"])
 
     def record(self, mark: dict[str, Any]) -> Recording:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gnomon.reports.account import account, apportion, percentages
+from gnomon.reports.account import PARTS, account, apportion, percentages
 from gnomon.reports.recording import TICKS
 
 
@@ -18,7 +18,7 @@ def check(result):
     for each in result.workers:
         assert sum(each.parts.values()) == each.capacity
         assert all(value >= 0 for value in each.parts.values())
-    for part in ("compute", "decode", "encode"):
+    for part in ("compute", "offcpu", "decode", "encode"):
         assert sum(getattr(each.parts, part) for each in result.prefixes) == getattr(result.parts, part)
         assert sum(getattr(each.parts, part) for each in result.workers) == getattr(result.parts, part)
     assert sum(each.capacity for each in result.workers) == result.capacity
@@ -37,7 +37,10 @@ def test_two_tasks_on_one_thread(cluster):
     cluster.now = 10.0
     result = account(cluster.record(mark))
     check(result)
-    assert [seconds(v) for v in result.parts.values()] == pytest.approx([2.4, 0.3, 0.3, 0, 1.0, 6.0, 0])
+    assert dict(zip(PARTS, map(seconds, result.parts.values()), strict=True)) == pytest.approx(
+        {**dict.fromkeys(PARTS, 0.0), "compute": 2.4, "decode": 0.3, "encode": 0.3, "between": 1.0, "idle": 6.0}
+    )
+    assert result.unmeasured == ("offcpu", "handover", "scheduler")
     assert [(p.name, p.tasks) for p in result.prefixes] == [("b", 1), ("a", 1)]
 
 
@@ -174,3 +177,36 @@ def test_a_busy_cluster(busy):
     check(result)
     assert result.tasks == 2_000
     assert result.parts.unaccounted == 0
+
+
+def test_demand_tells_what_idle_threads_waited_for(cluster):
+    w = cluster.worker("w", 2)
+    mark = cluster.mark()
+    cluster.demand(0, [(1, True, 0.0), (1, False, 1.0)])  # queued: both threads for 1 s
+    cluster.demand(w, [(2, True, 1.0), (2, False, 6.0)])  # assigned until the scheduler hears of the end
+    cluster.runs([("a-1", "a", w, 0, 2.0, 2.0, 5.0, 5.0, 1, True)], cpus=[1.0])
+    cluster.demand(w, [(4, True, 5.0), (4, False, 5.25), (3, True, 5.5), (3, False, 5.75)])
+    cluster.now = 10.0
+    result = account(cluster.record(mark))
+    check(result)
+    parts = {name: seconds(value) for name, value in zip(PARTS, result.parts.values(), strict=True)}
+    # from 1 s to 2 s and where nothing else is known until 6 s: assigned, and nothing runs
+    assert parts == pytest.approx(
+        {**dict.fromkeys(PARTS, 0.0), "compute": 1.0, "offcpu": 2.0, "handover": 0.5, "transfer": 0.5,
+         "scheduler": 2.0 + 2.0 + 1.0, "idle": 20 - 3 - 1 - 5}
+    )  # fmt: skip
+    assert result.unmeasured == ("between",)
+
+
+def test_demand_that_was_cut_is_not_used(make_cluster):
+    cluster = make_cluster(observed=5)
+    w = cluster.worker("w")
+    mark = cluster.mark()
+    for i in range(30):
+        cluster.demand(w, [(2, True, i), (2, False, i + 0.5)])
+    cluster.run("a-1", w, 1.0, 2.0)
+    cluster.now = 31.0
+    recording = cluster.record(mark)
+    assert not recording.demand.known
+    assert recording.ledgers["demand"].missed == 40
+    check(account(recording))

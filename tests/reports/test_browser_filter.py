@@ -158,8 +158,8 @@ def test_tables_of_the_whole_run_are_those_of_python(visit, busy, make_cluster):
         page = visit(recording)
         names = ("account", "prefix-share", "worker-share", "prefixes", "slowest", "workers", "pairs")
         texts = (
-            "() => %s.map((name) => [...document.getElementById('table-' + name).rows].map((row) =>"
-            " [...row.cells].map((cell) => [cell.textContent, cell.dataset.v, cell.title])))" % json.dumps(names)
+            f"() => {json.dumps(names)}.map((name) => [...document.getElementById('table-' + name).rows].map((row) =>"
+            " [...row.cells].map((td) => [td.textContent, 'v' in td.dataset ? +td.dataset.v : null, td.title])))"
         )
         before = page.evaluate(texts)
         page.evaluate("() => gnomon.drawAll()")

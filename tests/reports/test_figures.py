@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 
 import pytest
 
@@ -64,9 +66,34 @@ def test_colours_are_stable_and_distinct():
     names = [f"prefix-{i}" for i in range(12)]
     slots = palette.slots(names)
     assert sorted(slots[name] for name in names[:9]) == list(range(9))
-    assert {slots[name] for name in names[9:]} == {palette.OTHER}
+    assert all(palette.HATCHED <= slots[name] < palette.GREYED for name in names[9:])
+    assert set(palette.slots([f"p-{i}" for i in range(30)]).values()) >= {palette.OTHER}
     assert palette.slots(["parse"])["parse"] == palette.slots(["parse", "count", "sum"])["parse"]
-    assert len(set(palette.LIGHT)) == len(set(palette.DARK)) == len(palette.LIGHT) == len(palette.DARK)
+
+
+#: What the two main kinds of colour blindness make of linear red, green and blue (Machado and others, 2009).
+BLINDNESS = {
+    "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+}
+
+
+def lab(color, matrix):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in
+              (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))]  # fmt: skip
+    r, g, b = (max(0, min(1, sum(a * v for a, v in zip(row, linear, strict=True)))) for row in matrix)
+    xyz = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (
+        0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089  # fmt: skip
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("blindness", sorted(BLINDNESS))
+@pytest.mark.parametrize("colors", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
+def test_every_pair_of_colours_can_be_told_apart(colors, blindness):
+    seen = [lab(color, BLINDNESS[blindness]) for color in colors[: palette.HATCHED]]
+    assert min(math.dist(one, other) for one, other in itertools.combinations(seen, 2)) > 12
 
 
 def test_the_figure_has_typed_columns_and_no_text_per_task(busy):

@@ -112,7 +112,8 @@ def _function(key: tuple[str, str, int], known: dict[str, str]) -> Function:
 
 
 def _bucket(piece: Piece) -> Bucket:
-    return Bucket(piece.start, piece.stop, piece.ticks, piece.missed, piece.late, piece.late_max, max(0.0, piece.cpu))
+    missed, cpu = round(piece.missed), max(0.0, piece.cpu)
+    return Bucket(piece.start, piece.stop, piece.ticks, missed, piece.late, piece.late_max, cpu, piece.points)
 
 
 def _complete(meta: Mapping[str, Any], pieces: Sequence[Piece], samples: int) -> dict[str, Any]:
@@ -123,6 +124,6 @@ def _complete(meta: Mapping[str, Any], pieces: Sequence[Piece], samples: int) ->
         "interval": seconds / ticks if ticks else 0.0,
         "samples": samples,
         "ticks": ticks,
-        "missed": sum(piece.missed for piece in pieces),
+        "missed": round(sum(piece.missed for piece in pieces)),
         "cpu": sum(piece.cpu for piece in pieces),
     }

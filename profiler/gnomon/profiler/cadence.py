@@ -2,23 +2,46 @@
 
 No clock and no thread: times come in as arguments. What was late and what fell out is counted here and read by others
 (a sampler that is late beside a busy program has waited for the GIL).
+
+All deadlines lie on one grid, ``base`` seconds apart. Where a tick costs too much, or nothing happens that is worth
+looking at, points of the grid are left out. A tick counts for all points since the one before it: so every count stands
+for ``base`` seconds, whatever the interval was.
 """
 
 from __future__ import annotations
 
-__all__ = ["Cadence"]
-
-#: Weight of the last tick in the running mean of their cost.
-_SMOOTHING = 0.05
+__all__ = ["WIDEST", "Cadence"]
 
 #: However dear a tick is, one is taken after this many seconds: bursts would go unseen otherwise.
 WIDEST = 1.0
 
+#: Weight of the last tick in the running mean of their cost.
+_SMOOTHING = 0.05
+
+#: Ticks that find everything as it was before they come more seldom; how much more seldom at the most; and how fast.
+_CALM_AFTER = 10
+_CALMEST = 5.0
+_CALMING = 1.2
+
 
 class Cadence:
-    """Deadlines ``interval`` seconds apart, or further where a tick costs more than ``budget`` of that."""
+    """Deadlines ``base`` seconds apart, or further where a tick costs more than ``budget`` of that or all is calm."""
 
-    __slots__ = ("_cost", "base", "budget", "deadline", "interval", "late", "late_max", "late_sum", "missed", "ticks")
+    __slots__ = (
+        "_ahead",
+        "_calm",
+        "_cost",
+        "_stretch",
+        "base",
+        "budget",
+        "deadline",
+        "late",
+        "late_max",
+        "late_sum",
+        "missed",
+        "stretch",
+        "ticks",
+    )
 
     def __init__(self, interval: float, budget: float, now: float) -> None:
         if not 0 < interval <= WIDEST:
@@ -27,7 +50,7 @@ class Cadence:
             raise ValueError(f"a budget of {budget!r} of the CPU is not between 0 and 1")
         self.base = interval
         self.budget = budget
-        self.interval = interval
+        self.stretch = 1.0  #: mean points of the grid from tick to tick, at present
         self.deadline = now + interval
         self.late = 0.0  #: of the last tick, seconds
         self.late_sum = 0.0
@@ -35,10 +58,19 @@ class Cadence:
         self.ticks = 0
         self.missed = 0
         self._cost = 0.0
+        self._calm = 0
+        self._stretch = 1  # points up to the deadline
+        self._ahead = 0.0  # fractions of points that are still to be left out
+
+    @property
+    def interval(self) -> float:
+        """Mean seconds from tick to tick, at present."""
+        return self.base * self.stretch
 
     def restart(self, now: float) -> None:
         """Go on after a pause: the time in between was nobody's lateness."""
-        self.deadline = now + self.interval
+        self.deadline = now + self.base
+        self._stretch = 1
 
     def delay(self, now: float) -> float:
         """Seconds until the next tick is due; zero or less if it is."""
@@ -47,8 +79,8 @@ class Cadence:
     def tick(self, now: float) -> int:
         """A tick begins: how late is it, and which is next.
 
-        Returns how many ticks it stands for: itself, and those that fell out before it. Whatever kept the sampler from
-        the GIL is still in the stacks that it sees now, so they count for the whole time.
+        Returns how many points of the grid it counts for: its own, and those that were left out or fell out before it.
+        (Whatever kept the sampler from the GIL is still in the stacks that it sees now.)
         """
         late = now - self.deadline
         self.late = late if late > 0.0 else 0.0
@@ -56,15 +88,21 @@ class Cadence:
         if self.late > self.late_max:
             self.late_max = self.late
         self.ticks += 1
-        self.deadline += self.interval
-        if self.deadline > now:
-            return 1
-        skipped = int((now - self.deadline) / self.interval) + 1
-        self.missed += skipped
-        self.deadline += skipped * self.interval
-        return 1 + skipped
+        points = self._stretch
+        if self.late >= self.base:
+            skipped = int(self.late / self.base)
+            self.missed += int(skipped / self.stretch)
+            self.deadline += skipped * self.base
+            points += skipped
+        self._ahead += self.stretch
+        self._stretch = int(self._ahead)
+        self._ahead -= self._stretch
+        self.deadline += self._stretch * self.base
+        return points
 
-    def spent(self, cpu: float) -> None:
-        """What the last tick cost in seconds of CPU, all that goes with it included. Adapts the interval."""
+    def spent(self, cpu: float, changed: bool) -> None:
+        """What the last tick cost in seconds of CPU, and whether it saw anything new. Adapts the interval."""
         self._cost += (cpu - self._cost) * _SMOOTHING
-        self.interval = min(WIDEST, max(self.base, self._cost / self.budget))
+        self._calm = 0 if changed else self._calm + 1
+        calm = min(_CALMEST, _CALMING ** min(self._calm - _CALM_AFTER, 100)) if self._calm > _CALM_AFTER else 1.0
+        self.stretch = max(1.0, min(WIDEST / self.base, max(calm, self._cost / self.budget / self.base)))

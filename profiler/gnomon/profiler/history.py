@@ -23,12 +23,16 @@ RegionTotals = dict[tuple[int, int], tuple[float, float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Counts of samples between two times. ``late`` is a sum, times are in seconds."""
+    """Counts of samples between two times. ``late`` is a sum, times are in seconds.
+
+    ``points``: what the counts of a thread that was there all the time add up to.
+    """
 
     start: float
     stop: float
     ticks: int = 0
-    missed: int = 0
+    points: int = 0
+    missed: float = 0.0
     late: float = 0.0
     late_max: float = 0.0
     cpu: float = 0.0
@@ -45,6 +49,7 @@ class Piece:
             self.start,
             max(self.stop, later.stop),
             self.ticks + later.ticks,
+            self.points + later.points,
             self.missed + later.missed,
             self.late + later.late,
             max(self.late_max, later.late_max),
@@ -57,7 +62,7 @@ class Piece:
 class _Ticks:
     """A bucket with every tick: its time, lateness and weight, and where its samples end in ``keys``."""
 
-    __slots__ = ("cpu", "ends", "keys", "lates", "regions", "start", "stop", "times", "weights")
+    __slots__ = ("cpu", "ends", "keys", "lates", "missed", "regions", "start", "stop", "times", "weights")
 
     def __init__(self, start: float) -> None:
         self.start = start
@@ -67,19 +72,20 @@ class _Ticks:
         self.ends: array[int] = array("q")
         self.keys: array[int] = array("q")
         self.weights: array[int] = array("q")
+        self.missed = 0
         self.cpu = 0.0
         self.regions: RegionTotals = {}
 
     def copy(self) -> _Ticks:
         """The bucket as it is now."""
         copy = _Ticks(self.start)
-        copy.stop, copy.cpu, copy.regions = self.stop, self.cpu, dict(self.regions)
+        copy.stop, copy.missed, copy.cpu, copy.regions = self.stop, self.missed, self.cpu, dict(self.regions)
         copy.times, copy.lates, copy.weights = self.times[:], self.lates[:], self.weights[:]
         copy.ends, copy.keys = self.ends[:], self.keys[:]
         return copy
 
     def piece(self, start: float, stop: float) -> Piece:
-        """What lies in a window. Regions and CPU have no times: they are taken in proportion."""
+        """What lies in a window. Regions, CPU and missed ticks have no times: they are taken in proportion."""
         first, last = bisect_left(self.times, start), bisect_right(self.times, stop)
         begin = self.ends[first - 1] if first else 0
         end = self.ends[last - 1] if last else 0
@@ -95,7 +101,8 @@ class _Ticks:
             start,
             stop,
             last - first,
-            sum(weights) - len(weights),
+            sum(weights),
+            self.missed * part,
             sum(lates),
             max(lates, default=0.0),
             self.cpu * part,
@@ -134,7 +141,7 @@ class History:
     def add(self, now: float, late: float, weight: int, keys: array[int], count: int) -> None:
         """A tick and its samples, the first ``count`` of ``keys``, go to the open bucket.
 
-        ``weight``: how many ticks it stands for, those that fell out before it included.
+        ``weight``: how much its samples count.
         Makes no object that the collector tracks, so that the sampler's thread starts no collection here.
         """
         bucket = self._open
@@ -149,12 +156,12 @@ class History:
         bucket.stop = now
         self._samples += count
 
-    def close(self, now: float, *, cpu: float, regions: RegionTotals) -> None:
+    def close(self, now: float, *, missed: int, cpu: float, regions: RegionTotals) -> None:
         """End the open bucket, and keep within bounds. A bucket in which nothing happened is not kept."""
         bucket, self._open = self._open, None
         if bucket is None:
             return
-        bucket.stop, bucket.cpu, bucket.regions = now, cpu, regions
+        bucket.stop, bucket.missed, bucket.cpu, bucket.regions = now, missed, cpu, regions
         if not bucket.times and not regions:
             self._ticks.remove(bucket)
         self._fold(now)

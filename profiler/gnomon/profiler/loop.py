@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from gnomon.profiler import os_thread
@@ -144,17 +145,19 @@ class LoopMonitor:
         if not self._running:
             return
         self._running = False
-        if self._ident:
+        ident = self._ident
+        if ident:
             self._gil.unfollow(self._observe)
             if self._own_gc:
                 self._gc.stop()
             if self._sampler is not None:
-                self._sampler.forget_thread(self._ident)
-        loop = self._loop
-        if loop is None or loop.is_closed() or threading.get_ident() == self._ident:
-            self._end()
+                self._sampler.forget_thread(ident)
+        loop, end = self._loop, partial(_end, self._timer, self._handle, self._schedules)
+        self._ident = 0
+        if loop is None or loop.is_closed() or threading.get_ident() == ident:
+            end()
         else:
-            loop.call_soon_threadsafe(self._end)
+            loop.call_soon_threadsafe(end)
 
     def stalls(self, start: float | None = None, stop: float | None = None) -> list[Stall]:
         """Stalls that reach into a window of the wall clock, oldest first."""
@@ -237,7 +240,7 @@ class LoopMonitor:
 
     def _begin(self) -> None:
         loop = self._loop
-        if not self._running or loop is None:
+        if not self._running or self._ident or loop is None:
             return
         self._ident = threading.get_ident()
         self._native_id = threading.get_native_id()
@@ -255,15 +258,6 @@ class LoopMonitor:
         if self._sampler is not None:
             self._sampler.watch_thread(self._ident, "event loop")
         self._gil.follow(self._observe)
-
-    def _end(self) -> None:
-        if self._timer is not None:
-            self._timer.detach()
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        if self._schedules is not None:
-            self._schedules.close()
 
     def _read(self, time: float) -> Point:
         assert self._schedules is not None
@@ -437,6 +431,16 @@ class LoopMonitor:
             if _overlaps(suspicion, finished):
                 return suspicion
         return None
+
+
+def _end(timer: PollTimer | None, handle: asyncio.TimerHandle | None, schedules: os_thread.ScheduleFile | None) -> None:
+    """Take everything away from a loop, on its thread. Not a method: the monitor may have been started again."""
+    if timer is not None:
+        timer.detach()
+    if handle is not None:
+        handle.cancel()
+    if schedules is not None:
+        schedules.close()
 
 
 def _overlaps(suspicion: Suspicion | None, finished: _Finished) -> bool:

@@ -2,7 +2,8 @@
 
 Never from the loop or thread that it looks at. It sleeps on a grid of deadlines (``cadence``), takes one look at all
 threads (``stacks``), and puts what it saw in the history. It measures its own CPU and widens its interval to keep to
-its budget. The default rate is an odd one, so that it doesn't march in step with a program's own timers.
+its budget, and while all stacks stay as they are. The default rate is an odd one, so that it doesn't march in step with
+a program's own timers.
 
 Compiled, a look is one call that never lets go of the GIL: what it shows is one moment of all threads, no thread's
 locals can end up in the sampler's hands, and the collector stays out of it. Interpreted, threads may run on between two
@@ -113,7 +114,7 @@ class Sampler:
         self._look = Look(self._tree, labels.by_thread, regions.by_thread, self._labels, self.depth)
         self._strangers: list[int] | None = [] if self.every_thread else None
         self._cpu = 0.0
-        self._closed = 0.0  # CPU up to the last bucket's end
+        self._closed = (0.0, 0)  # CPU and missed ticks up to the last bucket's end
         self._samples = 0
         self._seconds = 0.0
         self._started = 0.0
@@ -198,7 +199,8 @@ class Sampler:
         with self._lock:
             at = now()
             history = self._history.copy()
-            history.close(at, cpu=self._cpu - self._closed, regions=self._ledger.peek())
+            cpu, missed = self._cpu - self._closed[0], self._cadence.missed - self._closed[1]
+            history.close(at, missed=missed, cpu=cpu, regions=self._ledger.peek())
             tree = (self._tree.parents[:], self._tree.functions[:], self._tree.lines[:])
             functions = list(self._tree.names.keys)
             threads = list(self._roster.threads)
@@ -236,13 +238,14 @@ class Sampler:
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
-        wake, cadence, own = self._wake, self._cadence, threading.get_ident()
+        wake, cadence, look, own = self._wake, self._cadence, self._look, threading.get_ident()
         spent = thread_cpu()
         while not wake.acquire(timeout=max(0.0, cadence.delay(now()))):
             with self._lock:
                 self._tick(now(), own)
             before, spent = spent, thread_cpu()
-            cadence.spent(spent - before)
+            cadence.spent(spent - before, look.changed)
+            look.changed = False
             self._cpu += spent - before
 
     def _tick(self, at: float, own: int) -> None:
@@ -261,7 +264,7 @@ class Sampler:
         if look.renewed or at - self._reviewed >= _REVIEW_AFTER:
             look.renewed, self._reviewed = False, at
             roster.review(self.every_thread)
-        # A bucket ends with a tick, so that what this one stands for is in the bucket in which it passed.
+        # A bucket ends with a tick: what a tick counts for lies before it.
         opened = self._history.opened
         if opened is not None and at - opened >= self.bucket:
             self._close_bucket(at)
@@ -271,8 +274,8 @@ class Sampler:
         """A bucket's end: books are made up, and what has grown is cut back."""
         if self._history.opened is None:
             return
-        before, self._closed = self._closed, self._cpu
-        self._history.close(at, cpu=self._cpu - before, regions=self._ledger.take())
+        (cpu, missed), self._closed = self._closed, (self._cpu, self._cadence.missed)
+        self._history.close(at, missed=self._closed[1] - missed, cpu=self._cpu - cpu, regions=self._ledger.take())
         self._roster.forget_ended()
         tree = self._tree
         if tree.size() > self.max_nodes:

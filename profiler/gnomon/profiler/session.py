@@ -9,9 +9,9 @@ How the columns hang together::
     samples.node  ->  nodes (parent, function, line)  ->  functions (name, file, first_line, module)
     samples.bucket -> buckets (start, stop, ticks)        samples.thread -> threads      samples.label -> labels
 
-A count of samples becomes seconds by its bucket alone: ``count * buckets[b].tick_seconds``, whatever the interval was
-at that time. A sample that came late counts for the ticks that fell out before it as well: what kept the sampler from
-the GIL is what it then sees.
+A count becomes seconds by its bucket alone: ``count * buckets[b].tick_seconds``, whatever the interval was at that time.
+A sample counts for all points of the sampler's grid since the one before it: those that were left out, and those that
+fell out because it came late. What kept it from the GIL is what it then sees.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ class Thread(NamedTuple):
 class Bucket(NamedTuple):
     """A stretch of time: ``ticks`` samples of all threads were taken in it.
 
-    ``missed`` ticks fell out, and are in the counts of the next one; ``late`` and ``late_max`` are the sum and maximum
-    of the delay of ticks against their deadlines, in seconds; ``cpu`` is what the sampler itself used.
+    ``missed`` ticks fell out; ``late`` and ``late_max`` are the sum and maximum of the delay of ticks against their
+    deadlines, in seconds; ``cpu`` is what the sampler itself used. ``points``: what the counts of a thread that was
+    there all the time add up to; 0 says, as many as there are ticks.
     """
 
     start: float
@@ -93,11 +94,13 @@ class Bucket(NamedTuple):
     late: float
     late_max: float
     cpu: float
+    points: int = 0
 
     @property
     def tick_seconds(self) -> float:
         """The seconds that one count of one thread stands for."""
-        return (self.stop - self.start) / (self.ticks + self.missed) if self.ticks else 0.0
+        points = self.points or self.ticks
+        return (self.stop - self.start) / points if points else 0.0
 
 
 class Samples(NamedTuple):
@@ -356,8 +359,11 @@ def read_plain(plain: Mapping[str, Any]) -> Session:
     return session
 
 
-def _bucket(start: float, stop: float, ticks: int, missed: int, late: float, late_max: float, cpu: float) -> Bucket:
-    return Bucket(float(start), float(stop), int(ticks), int(missed), float(late), float(late_max), float(cpu))
+def _bucket(
+    start: float, stop: float, ticks: int, missed: int, late: float, late_max: float, cpu: float, points: int = 0
+) -> Bucket:
+    times = (float(late), float(late_max), float(cpu))
+    return Bucket(float(start), float(stop), int(ticks), int(missed), *times, int(points))
 
 
 def _integers(column: Sequence[Any]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ cdef class Watched:
     cdef public long long number
     cdef public bint present
     cdef public bint renewed
+    cdef public bint changed
     cdef long long root
     cdef public int size
     cdef list entries
@@ -40,6 +41,7 @@ cdef class Look:
     cdef int depth
     cdef public object keys
     cdef public bint renewed
+    cdef public bint changed
 
     @cython.locals(count=int, length=int, held=bint, found=dict, stack=object, thread=Watched, node=Py_ssize_t, label="long long")
     cpdef int take(self, tuple watched, int first, list strangers, object own) except -1

@@ -39,6 +39,7 @@ class Watched:
     """A sampled thread: its number in sessions, and the stack that it had at the last tick, leaf first."""
 
     __slots__ = (
+        "changed",
         "entries",
         "frames",
         "ident",
@@ -59,6 +60,7 @@ class Watched:
         self.present = True  #: whether the last sample found it
         self.renewed = False  #: whether its outermost frame is another than at the last sample
         self.root = 0
+        self.changed = True  #: whether its stack is another than at the last sample
         self.size = 0
         self.entries: list[object] = []
         self.lastis = array("i", bytes(0))
@@ -157,6 +159,7 @@ class Watched:
             here -= 1
             there -= 1
         shared = here + 1
+        self.changed = shared > 0 or shift != 0
         if shared < count:
             node = self.nodes[shared - shift]
         if shift:
@@ -189,7 +192,7 @@ class Look:
     ones; the last number stands for all that come too late. ``depth``: frames kept of a stack.
     """
 
-    __slots__ = ("books", "cells", "depth", "keys", "labels", "renewed", "tree")
+    __slots__ = ("books", "cells", "changed", "depth", "keys", "labels", "renewed", "tree")
 
     def __init__(
         self, tree: Tree, cells: dict[int, list[str]], books: dict[int, Books], labels: dict[str, int], depth: int
@@ -201,6 +204,7 @@ class Look:
         self.depth = depth
         self.keys = array("q", bytes(8 * 64))
         self.renewed = False  #: whether a thread seems to be another than before, with the same ident
+        self.changed = False  #: whether a stack is another than before
 
     def take(self, watched: tuple[Watched, ...], first: int, strangers: list[int] | None, own: int) -> int:
         """Put a number for each thread's stack into ``keys`` behind the ``first`` ones; return how many there are then.
@@ -226,6 +230,8 @@ class Look:
                 if length > self.depth:
                     length = thread.cut(length, self.depth)
                 node = thread.place(self.tree, length)
+                if thread.changed:
+                    self.changed = True
                 label = _label_number(self.labels, self.cells.get(thread.ident))
                 self.keys[count] = (thread.number << (_NODE_BITS + _LABEL_BITS)) | (label << _NODE_BITS) | node
                 count += 1

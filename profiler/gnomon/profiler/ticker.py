@@ -63,7 +63,7 @@ class Ticker:
         """Call ``hook`` on each tick from now on."""
         with self._lock:
             self._hooks = (*self._hooks, hook)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # dead: in a forked child
                 self._thread = threading.Thread(target=self._run, name="gnomon-ticker", daemon=True)
                 self._thread.start()
 

@@ -13,6 +13,7 @@ Contents:
     packing       how columns stand in its file
     collect       from the scheduler's answers to a recording
     observed      likewise, of what processes measured
+    profiled      likewise, of what samplers saw
     redaction     a recording without private data
     account       where the time of every worker thread went, in parts that add up
     waiting       what idle threads waited for

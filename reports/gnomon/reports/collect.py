@@ -12,9 +12,10 @@ from collections.abc import Generator, Sequence
 from operator import sub
 from typing import Any, NamedTuple
 
-from gnomon.reports import observed
+from gnomon.reports import observed, profiled
 from gnomon.reports.observed import ticks, typed
 from gnomon.reports.recording import (
+    TICKS,
     ErrorGroup,
     Ledger,
     LogLine,
@@ -33,10 +34,14 @@ _PAGE = 10_000
 
 
 class Ask(NamedTuple):
-    """A question to the scheduler, answered by what ``client.request(method, **arguments)`` returns."""
+    """A question to the scheduler, answered by what ``client.request(method, **arguments)`` returns.
+
+    An ``optional`` one that fails is answered by None.
+    """
 
     method: str
     arguments: dict[str, Any]
+    optional: bool = False
 
 
 def collect(first: dict[str, Any]) -> Generator[Ask, Any, Recording]:
@@ -70,6 +75,11 @@ def collect(first: dict[str, Any]) -> Generator[Ask, Any, Recording]:
     recording.transfers.transport_names = list(transport_index)
     recording.runs.span_names = list(span_index)
     _balance(recording, dict(zip(rings, map(sub, end, first["number"]), strict=True)), len(first.get("demand", ())))
+    if "series" in rings:
+        window = {"start": recording.start, "stop": recording.start + recording.duration / TICKS}
+        for process in profiled.PROCESSES:
+            answers = yield Ask("profile", {"process": process, **window}, optional=True)
+            profiled.add_profile(recording, process, answers)
     return recording
 
 

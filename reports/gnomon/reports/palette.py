@@ -1,7 +1,8 @@
 """Which colour a prefix has: the same one in every figure, every page and every run, as far as nine colours go.
 
-The colours are Paul Tol's "muted" set on light ground and his "light" set on dark, aligned by index so that a hue keeps
-its meaning when the theme flips; both can be told apart with the common kinds of colour blindness. A prefix prefers the
+The colours are close to Paul Tol's "muted" set on light ground and his "light" set on dark, aligned by index so that a
+hue keeps its meaning when the theme flips; some were moved until every pair, greys included, can be told apart with the
+common kinds of colour blindness (a test measures it). A prefix prefers the
 slot that its name hashes to; among the nine that took most time, one that finds its slot taken gets the next free one.
 The next nine repeat the colours with a hatch, and all others share "other".
 
@@ -15,13 +16,13 @@ from collections.abc import Sequence
 
 __all__ = ["CODING", "DARK", "ERRED", "GREYED", "HATCHED", "LIGHT", "OTHER", "css", "slots"]
 
-_LIGHT = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
-_DARK = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#eedd88", "#ee8866", "#ffaabb", "#c79fef")
+_LIGHT = ("#332288", "#88ccee", "#33bb99", "#117733", "#999933", "#ddcc77", "#e07080", "#99114d", "#aa4499")
+_DARK = ("#5588cc", "#99ddff", "#44bb99", "#ccdd55", "#aaaa00", "#eedd88", "#ee8866", "#ff99aa", "#c79fef")
 
 #: Colours by slot on light and on dark ground: nine prefixes, other prefixes, decoding or encoding, erred, nine more
 #: prefixes (hatched), and what a filter leaves out.
-LIGHT = (*_LIGHT, "#a9a9b0", "#6f6f78", "#111111", *_LIGHT, "#e4e4e9")
-DARK = (*_DARK, "#8b8b94", "#b9b9c2", "#ffffff", *_DARK, "#34343b")
+LIGHT = (*_LIGHT, "#c6c6cc", "#65656d", "#111111", *_LIGHT, "#ececf0")
+DARK = (*_DARK, "#8b8b94", "#d2d2da", "#ffffff", *_DARK, "#34343b")
 
 OTHER = 9
 CODING = 10

@@ -155,7 +155,12 @@ def _ask(conversation: Generator[Ask, Any, Recording], client: Any) -> Recording
         except StopIteration as stop:
             result: Recording = stop.value
             return result
-        answer = client.request(ask.method, **ask.arguments)
+        try:
+            answer = client.request(ask.method, **ask.arguments)
+        except Exception:
+            if not ask.optional:
+                raise
+            answer = None
 
 
 async def _ask_async(conversation: Generator[Ask, Any, Recording], client: Any) -> Recording:
@@ -167,7 +172,12 @@ async def _ask_async(conversation: Generator[Ask, Any, Recording], client: Any) 
         except StopIteration as stop:
             result: Recording = stop.value
             return result
-        answer = await _answer(client.request(ask.method, **ask.arguments))
+        try:
+            answer = await _answer(client.request(ask.method, **ask.arguments))
+        except Exception:
+            if not ask.optional:
+                raise
+            answer = None
 
 
 async def _answer(result: Any) -> Any:

@@ -160,7 +160,7 @@ class InstrumentSettings:
     sampling_interval: float = _setting(
         0.0101, "time between two samples, where the budget allows", unit="s", low=0.001
     )
-    sampling_budget: float = _setting(0.01, "share of one processor that sampling may use", low=0.0001, high=1)
+    sampling_budget: float = _setting(0.003, "share of one processor that sampling may use", low=0.0001, high=1)
     loop: bool = _setting(True, "measure the lag of event loops, and record their stalls")
     stall_threshold: float = _setting(
         0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01

@@ -1,4 +1,6 @@
-"""What a flame graph draws: a profile's call tree, functions joined over lines, frames below a share folded away.
+"""What a flame graph draws: a profile's call tree, functions joined over lines, with the samples of each time.
+
+The samples stay apart by bucket of time and by label (the prefix of the task), so that a page can draw any range.
 
 Contents: Flame, flame.
 """
@@ -13,28 +15,33 @@ __all__ = ["Flame", "flame"]
 
 
 class Flame(NamedTuple):
-    """A tree in columns: node 0 is the root, every other's ``parent`` comes before it; ``weight`` in seconds.
+    """A tree in columns: node 0 is the root, every other's ``parent`` comes before it, ``name`` indexes ``names``.
 
-    ``name`` indexes ``names``; ``hidden`` counts the frames that were folded away.
+    Samples are columns too: ``bucket`` indexes ``buckets`` (begin and end in seconds since the recording's start),
+    ``label`` indexes ``labels``, and ``seconds`` were spent in ``node`` itself. ``hidden`` frames below a share of all
+    time were folded into their callers.
     """
 
     title: str
     names: list[str]
     name: list[int]
     parent: list[int]
-    weight: list[float]
+    labels: list[str]
+    buckets: list[tuple[float, float]]
+    bucket: list[int]
+    label: list[int]
+    node: list[int]
+    seconds: list[float]
     hidden: int
 
 
-def flame(title: str, session: Session, share: float = 0.001) -> Flame:
-    """The tree of a session; frames below ``share`` of all its time are left out."""
-    totals = session.total_seconds()
-    all_seconds = sum(session.own_seconds())
+def flame(title: str, session: Session, start: float, share: float = 0.001) -> Flame:
+    """The tree of a session; ``start`` is the time that the buckets are told from."""
     names: dict[str, int] = {title: 0}
     keys: dict[tuple[int, int], int] = {}
-    name, parent, weight = [0], [-1], [all_seconds]
+    name, parent = [0], [-1]
     moved: list[int] = []
-    for above, function, seconds in zip(session.nodes.parent, session.nodes.function, totals, strict=True):
+    for above, function in zip(session.nodes.parent, session.nodes.function, strict=True):
         what = session.functions[function]
         label = f"{what.name} ({what.module})" if what.module else what.name
         key = (moved[above] if above >= 0 else 0, names.setdefault(label, len(names)))
@@ -43,23 +50,38 @@ def flame(title: str, session: Session, share: float = 0.001) -> Flame:
             at = keys[key] = len(name)
             name.append(key[1])
             parent.append(key[0])
-            weight.append(0.0)
-        weight[at] += seconds
         moved.append(at)
-    return _folded(Flame(title, list(names), name, parent, weight, 0), share * all_seconds)
+    weights = [bucket.tick_seconds for bucket in session.buckets]
+    samples: dict[tuple[int, int, int], float] = {}
+    for bucket, _, label_, node, count in zip(*session.samples, strict=True):
+        row = (bucket, label_, moved[node])
+        samples[row] = samples.get(row, 0.0) + count * weights[bucket]
+    kept = _kept(parent, samples, share)
+    folded: dict[tuple[int, int, int], float] = {}
+    for (bucket, label_, node), seconds in samples.items():
+        row = (bucket, label_, kept[node])
+        folded[row] = folded.get(row, 0.0) + seconds
+    first = {new: at for at, new in reversed(list(enumerate(kept)))}
+    return Flame(
+        title, list(names), [name[first[at]] for at in range(len(first))],
+        [kept[parent[first[at]]] if at else -1 for at in range(len(first))],
+        list(session.labels), [(round(b.start - start, 4), round(b.stop - start, 4)) for b in session.buckets],
+        [row[0] for row in folded], [row[1] for row in folded], [row[2] for row in folded],
+        [round(seconds, 6) for seconds in folded.values()], len(name) - len(first),
+    )  # fmt: skip
 
 
-def _folded(whole: Flame, least: float) -> Flame:
-    """Without the nodes below a weight, and what is above them in no way."""
-    new: dict[int, int] = {}
-    name: list[int] = []
-    parent: list[int] = []
-    weight: list[float] = []
-    for at, seconds in enumerate(whole.weight):
-        if at and (seconds < least or seconds <= 0 or whole.parent[at] not in new):
-            continue
-        new[at] = len(name)
-        name.append(whole.name[at])
-        parent.append(new[whole.parent[at]] if at else -1)
-        weight.append(round(seconds, 6))
-    return whole._replace(name=name, parent=parent, weight=weight, hidden=len(whole.name) - len(name))
+def _kept(parent: list[int], samples: dict[tuple[int, int, int], float], share: float) -> list[int]:
+    """For each node its new number, or that of the nearest caller that has at least a share of all time."""
+    totals = [0.0] * len(parent)
+    for (_, _, node), seconds in samples.items():
+        totals[node] += seconds
+    for node in range(len(parent) - 1, 0, -1):
+        totals[parent[node]] += totals[node]
+    new, number = [0], 1
+    alive = [True]
+    for node in range(1, len(parent)):
+        alive.append(alive[parent[node]] and totals[node] > 0 and totals[node] >= share * totals[0])
+        new.append(number if alive[node] else new[parent[node]])
+        number += alive[node]
+    return new

@@ -35,7 +35,7 @@ _RECTANGLES = 10_000
 _OFFERED = 200
 
 #: Bytes that the recording may take in the page; above it, it is made coarser.
-_RECORDING_BYTES = 9_500_000
+_RECORDING_BYTES = 8_500_000
 
 #: The tabs in their order: the section's name and the tab's label.
 _TABS = (
@@ -67,7 +67,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
     result = account(recording)
     colors = palette.slots([prefix.name for prefix in result.prefixes])
     nothing = empty(recording, result)
-    profiles = [_flame(profile) for profile in recording.profiles]
+    profiles = [_flame(profile, recording.start) for profile in recording.profiles]
     legend = [prefix.name for prefix in result.prefixes if colors[prefix.name] != palette.OTHER]
     context = {
         "title": title,
@@ -182,8 +182,8 @@ def _timeline(recording: Recording) -> dict[str, str] | None:
     }
 
 
-def _flame(profile: dict[str, Any]) -> dict[str, Any]:
-    return flame(str(profile["name"]), Session.from_plain(profile["session"]))._asdict()
+def _flame(profile: dict[str, Any], start: float) -> dict[str, Any]:
+    return flame(str(profile["name"]), Session.from_plain(profile["session"]), start)._asdict()
 
 
 def _script_json(value: Any) -> str:

@@ -22,7 +22,7 @@ from gnomon.profiler.gc_monitor import GcMonitor
 from gnomon.profiler.gil import GilMonitor
 from gnomon.profiler.sampler import Sampler
 from gnomon.profiler.system import SystemMonitor
-from gnomon.profiler.ticker import tick_source
+from gnomon.profiler.ticker import Ticker, TickSource
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["Owner", "Shared", "acquire", "release"]
 
 logger = logging.getLogger("gnomon.instruments")
+
+#: Seconds between two looks of the monitors, where no sampler shows them its own.
+_TICK = 0.0397
 
 #: Stalls of a process that wait to be told; more in one heartbeat are dropped, the oldest first.
 _STALLS = 50
@@ -51,10 +54,11 @@ _RANKS = {"scheduler": 0, "agent": 1, "executor": 2}
 class Shared:
     """The monitors that run in this process. ``owners``: who carries them, in the order they came.
 
-    ``host``: measure the machine; ``children``: and the processes that this one started.
+    ``name``: of the process in profiles; ``host``: measure the machine; ``children``: and the processes that this one
+    started.
     """
 
-    def __init__(self, settings: InstrumentSettings, *, host: bool, children: bool) -> None:
+    def __init__(self, settings: InstrumentSettings, *, name: str, host: bool, children: bool) -> None:
         self.settings = settings
         self.owners: list[Owner] = []
         self._idle: set[int] = set()  # ids of owners that have nothing to do
@@ -63,9 +67,11 @@ class Shared:
         self.stalls: deque[Stall] = deque(maxlen=_STALLS)
         self.sampler: Sampler | None = None
         if settings.sampler:
-            self.sampler = Sampler(interval=settings.sampling_interval, budget=settings.sampling_budget)
+            self.sampler = Sampler(
+                interval=settings.sampling_interval, budget=settings.sampling_budget, process=f"{name} {os.getpid()}"
+            )
         self.gc = GcMonitor() if settings.gc else None
-        self.gil = GilMonitor(tick_source(self.sampler)) if settings.gil else None
+        self.gil = GilMonitor(_ticks(self.sampler)) if settings.gil else None
         self.system: SystemMonitor | None = None
         if settings.system:
             self.system = SystemMonitor(children=children, network=host, disk=host, host_cpu=host)
@@ -160,6 +166,11 @@ class Shared:
                 monitor.stop()
 
 
+def _ticks(sampler: Sampler | None) -> TickSource:
+    """What the monitors tick by: the sampler if it gives ticks, else a thread that wakes as rarely as stalls allow."""
+    return sampler if isinstance(sampler, TickSource) else Ticker(_TICK)
+
+
 _lock = threading.Lock()
 _here: Shared | None = None
 
@@ -170,7 +181,7 @@ def acquire(owner: Owner, settings: InstrumentSettings, *, host: bool, children:
     with _lock:
         shared = _here
         if shared is None:
-            shared = _here = Shared(settings, host=host, children=children)
+            shared = _here = Shared(settings, name=owner.process, host=host, children=children)
             shared.start()
         shared.owners.append(owner)
     shared.wake(owner)

@@ -10,7 +10,9 @@ function showSummary(account) {
     return;
   }
   if (!byId("table-account")) return;
-  const bar = summary.querySelector(".bar"), table = accountTable(account, settings), least = account.partial ? "≥ " : "";
+  showHead(account);
+  if (state.tab !== "summary") return;
+  const bar = summary.querySelector(".bar"), table = accountTable(account, settings);
   bar.replaceChildren();
   for (const [first, , share] of table.rows) {
     if (!share.value) continue;
@@ -24,7 +26,9 @@ function showSummary(account) {
   summary.querySelector(".closing").textContent = closingText(account);
   fill(prefixShareTable(account, slotOf));
   fill(workerShareTable(account));
-  const length = account.to - account.from, busy = account.capacity ? 100 * busyOf(account.parts) / account.capacity : 0, moved = pairTable(data, query()).list.reduce((sum, each) => sum + each.nbytes, 0);
+}
+function showHead(account) {
+  const least = account.partial ? "≥ " : "", length = account.to - account.from, busy = account.capacity ? 100 * busyOf(account.parts) / account.capacity : 0, moved = pairTable(data, query()).list.reduce((sum, each) => sum + each.nbytes, 0);
   const head = { wall: timeText(length), workers: countText(account.workers.length), threads: countText(account.threads), busy: plain(busy, 1) + " %", tasks: least + countText(account.tasks), erred: least + countText(account.erred), rate: least + rateText(account.tasks, length), moved: state.prefix ? "-" : bytesText(moved) };
   for (const dd of byId("strip").querySelectorAll("dd")) if (head[dd.dataset.head]) dd.textContent = head[dd.dataset.head];
 }

@@ -1,5 +1,5 @@
 // The timeline: single tasks while they can be told apart, else one bar per lane and column; what a filter leaves out is grey.
-const GREYED = 21, ERRED = 11, CODING = 10, MAX_LANES = 200;
+const GREYED = 21, ERRED = 11, CODING = 10, MAX_LANES = 200, SLOTS = 22;
 
 // Which lane each run is in: its thread's, or its worker's or host's where there are too many. As Python labels them.
 function lanesOf() {
@@ -48,7 +48,8 @@ function detail(from, to, limit = settings.limit) {
     out.left.push(left / TICKS); out.right.push(right / TICKS); out.bottom.push(bottom); out.top.push(top); out.slot.push(slot);
     out.key.push(key); out.took.push(took); out.where.push(place);
   };
-  const slotAt = (i) => !flags[i] ? GREYED : runs.ok[i] ? settings.slots[runs.names[runs.prefixes[i]]] ?? 9 : ERRED;
+  const slots = runs.names.map((name) => settings.slots[name] ?? 9);
+  const slotAt = (i) => !flags[i] ? GREYED : runs.ok[i] ? slots[runs.prefixes[i]] : ERRED;
   let single = visible, merged = [];
   const cells = Math.min(2000, Math.max(1, Math.floor(4 * limit / (5 * lanes.count)))), width = Math.max(1, Math.floor((end - begin) / cells));
   if (lanes.level !== "thread") [single, merged] = [[], visible];
@@ -67,24 +68,29 @@ function detail(from, to, limit = settings.limit) {
     add(before ? started : runs.begins[i], after ? ended : runs.ends[i], y + 0.08, y + 0.92, slot, key, took, place);
     if (after) add(ended, runs.ends[i], y + 0.08, y + 0.92, CODING, key, "encoding " + timeText(runs.encodes[i]), place);
   }
-  const bins = new Map();
+  // Per lane, column and slot: ticks, and the first run; per lane and column: how many tasks.
+  const wideCells = cells + 2, size = merged.length ? lanes.count * wideCells : 0, ticks = new Float64Array(size * SLOTS), first = new Int32Array(size * SLOTS).fill(-1), tasks = new Uint32Array(size);
   for (const i of merged) {
-    const start = Math.max(runs.begins[i], begin), stop = Math.min(runs.ends[i], end), slot = slotAt(i);
-    for (let c = Math.floor((start - begin) / width); c <= Math.floor((stop - begin) / width); c++) {
-      const low = begin + c * width, id = lanes.of[i] * 4096 + c;
-      let bin = bins.get(id);
-      if (!bin) bins.set(id, bin = { tasks: 0, ticks: 0, slots: new Map() });
-      const ticks = Math.max(0, Math.min(stop, low + width) - Math.max(start, low)), of = bin.slots.get(slot);
-      bin.tasks++;
-      bin.ticks += ticks;
-      if (of) of.ticks += ticks; else bin.slots.set(slot, { ticks, row: i });
+    const start = Math.max(runs.begins[i], begin), stop = Math.min(runs.ends[i], end), slot = slotAt(i), base = lanes.of[i] * wideCells;
+    for (let c = Math.floor((start - begin) / width), last = Math.floor((stop - begin) / width); c <= last; c++) {
+      const low = begin + c * width, at = (base + c) * SLOTS + slot;
+      tasks[base + c]++;
+      ticks[at] += Math.max(0, Math.min(stop, low + width) - Math.max(start, low));
+      if (first[at] < 0) first[at] = i;
     }
   }
-  for (const [id, bin] of bins) {
-    const y = Math.floor(id / 4096), left = begin + (id % 4096) * width, share = bin.ticks / width / lanes.widths[y];
-    const [slot, { row }] = [...bin.slots].sort((a, b) => (a[0] === GREYED) - (b[0] === GREYED) || b[1].ticks - a[1].ticks || a[0] - b[0])[0];
+  for (let id = 0; id < size; id++) {
+    if (!tasks[id]) continue;
+    let all = 0, slot = -1;
+    for (let each = 0; each < SLOTS; each++) {
+      const at = id * SLOTS + each;
+      if (first[at] < 0) continue;
+      all += ticks[at];
+      if (slot < 0 || slot === GREYED || (each !== GREYED && ticks[at] > ticks[id * SLOTS + slot])) slot = each;
+    }
+    const y = Math.floor(id / wideCells), left = begin + (id % wideCells) * width, share = all / width / lanes.widths[y], row = first[id * SLOTS + slot];
     add(left, left + width, y + 0.92 - 0.84 * Math.min(1, Math.max(0.04, share)), y + 0.92, slot,
-      bin.tasks + " tasks, mostly " + cut(runs.names[runs.prefixes[row]], 40), "busy " + (100 * Math.min(1, share)).toFixed(0) + " % of " + timeText(width), where(row));
+      tasks[id] + " tasks, mostly " + cut(runs.names[runs.prefixes[row]], 40), "busy " + (100 * Math.min(1, share)).toFixed(0) + " % of " + timeText(width), where(row));
   }
   return { columns: out, alone: single.length, merged: merged.length, cell: width };
 }
