@@ -69,7 +69,8 @@ def bench(session: nox.Session) -> None:
     session.install("asv", "numpy")
     with session.chdir("asv_benchmarks"):
         session.run("asv", "machine", "--yes")
-        session.run("asv", "run", "--quick", "--show-stderr", "--python=same", *session.posargs)
+        options = ("--quick", "--show-stderr", "--python=same", "--launch-method", "forkserver")
+        session.run("asv", "run", *options, *session.posargs)
 
 
 @nox.session(name="bench-compare")

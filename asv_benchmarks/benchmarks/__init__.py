@@ -22,6 +22,7 @@ What they share:
     values       the user's objects, by family
     stage        a scheduler and workers in this process
     swarm        a process of many simulated workers
+    crew         an executor without an agent
     callgrind    instructions by valgrind
     growth       exponents of growth
     gate         the few benchmarks that a change is judged by

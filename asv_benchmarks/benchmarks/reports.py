@@ -131,5 +131,7 @@ def _recording(telemetry, mark):
             return stop.value
         if ask.method == "telemetry_mark":
             answer = telemetry.mark(_START + 10_000.0)
+        elif ask.method != "telemetry":
+            answer = {}  # nobody was profiled
         else:
             answer = telemetry.since(ask.arguments["since"], ask.arguments["limit"])

@@ -51,7 +51,8 @@ class LoopThread:
 
     def cpu_seconds(self) -> float:
         """CPU seconds of the loop's thread."""
-        return self.call(_thread_time())
+        seconds: float = self.call(_thread_time())
+        return seconds
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -180,7 +180,7 @@ async def _live() -> None:
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         question = json.loads(line)
         _answer({"seconds": await client.run(question["shape"], question["tasks"])})
-    comms = [end.comm for end in (client, *workers) if end.comm is not None]
+    comms = [comm for comm in (client.comm, *[worker.comm for worker in workers]) if comm is not None]
     for comm in comms:
         comm.close()
     await asyncio.gather(*[comm.wait_closed() for comm in comms])

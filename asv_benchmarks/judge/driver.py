@@ -129,6 +129,7 @@ def _run_side(plan: Plan, results: str, side: str, commit: str, patterns: list[s
     path = plan.folder / f"{side}.json"
     path.write_text(json.dumps(config, indent=1), encoding="utf-8")
     arguments = ["run", f"{commit}^!", "--config", str(path), "--record-samples", "--show-stderr", "-a", "rounds=1"]
+    arguments += ["--launch-method", "forkserver"]  # imports the suite once a round, not once a benchmark
     for attribute in plan.attributes:
         arguments += ["-a", attribute]
     for pattern in patterns:
@@ -147,6 +148,7 @@ def _derived_config(plan: Plan, side: str, commit: str, results: Path) -> dict[s
     config["pythons"] = [f"{sys.version_info.major}.{sys.version_info.minor}"]
     # asv falls back to the tips of these where a commit doesn't build; a side must never be anything but its commit.
     config["branches"] = [commit]
+    config.setdefault("install_timeout", 1800.0)  # compiling takes minutes where processors are shared
     config["env_dir"] = str(_environment(plan, side))
     config["results_dir"] = str(results.resolve())
     return config

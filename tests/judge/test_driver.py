@@ -100,16 +100,26 @@ def compare(project, head: str, *, rounds: int = 5, confirm: int = 6, more: Sequ
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_planted_changes_end_in_their_exit_codes(project, capfd):
+@pytest.mark.timeout(600)
+def test_slowdown_is_confirmed_and_named(project, capfd):
     assert compare(project, "slow") == 1
     slower = capfd.readouterr().out.partition("### Slower")[2].partition("###")[0]
     assert "`work.Work.time_work`" in slower
     assert "`work.Work.time_other`" not in slower
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_one_more_message_is_seen_and_its_commit_found(project, capfd):
     assert compare(project, "chatty", rounds=4, confirm=0, more=["--bisect"]) == 1
     out = capfd.readouterr().out
     assert "`work.Work.track_messages` | 2 " in out
     assert re.search(r"`work\.Work\.track_messages` became slower with \w+ <chatty>", out)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_fails_is_a_broken_environment(project, capfd):
     for head in ("failing", "unbuildable", "no-such-tag"):
         assert compare(project, head, rounds=4, confirm=0) == 3
         assert "Broken environment" in capfd.readouterr().out

@@ -20,7 +20,7 @@ def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=No
     for tick in range(1, ticks + 1):
         now = start + tick / rate
         if now - history.opened >= bucket:
-            history.close(now, cpu=0.001, regions=regions or {})
+            history.close(now, missed=0, cpu=0.001, regions=regions or {})
             history.open(now)
         history.add(now, 0.0, 1, column, len(column))
     return start + seconds
@@ -61,25 +61,26 @@ def test_a_tick_stands_for_its_share_of_the_window():
 def test_what_has_no_time_of_its_own_is_taken_in_proportion():
     history = History()
     fill(history, 0.0, 0.99)
-    history.close(1.0, cpu=0.4, regions={(1, 2): (10, 0.5, 0.25)})
+    history.close(1.0, missed=8, cpu=0.4, regions={(1, 2): (10, 0.5, 0.25)})
     (piece,) = history.window(0.25, 0.5)
+    assert piece.missed == pytest.approx(2)
     assert piece.cpu == pytest.approx(0.1)
     assert piece.regions == {(1, 2): (2.5, 0.125, 0.0625)}
     (whole,) = history.window(0.0, 1.0)
     assert whole.regions == {(1, 2): (10, 0.5, 0.25)}
 
 
-def test_a_late_tick_counts_for_those_that_fell_out_before_it():
+def test_a_tick_counts_for_the_points_before_it():
     history = History()
     history.open(0.0)
     for now, weight, key in ((0.01, 1, 5), (0.41, 40, 6), (0.42, 1, 7), (0.52, 10, 5)):
         history.add(now, 0.0, weight, array("q", [key, 9]), 2)
     (piece,) = history.window(0.0, 1.0)
     assert piece.counts == {5: 11, 6: 40, 7: 1, 9: 52}
-    assert (piece.ticks, piece.missed) == (4, 48)
+    assert (piece.ticks, piece.points) == (4, 52)
     (piece,) = history.window(0.415, 0.425)
     assert piece.counts == {7: 1, 9: 1}
-    assert (piece.ticks, piece.missed) == (1, 0)
+    assert (piece.ticks, piece.points) == (1, 1)
 
 
 def test_old_ticks_fold_into_counts_and_nothing_is_lost():
@@ -114,7 +115,7 @@ def test_counts_of_many_different_samples_are_bounded():
         for tick in range(5):
             keys = array("q", [rng.randrange(1000) for _ in range(20)])
             history.add(second - 1 + tick / 5, 0.0, 1, keys, 20)
-        history.close(float(second), cpu=0.0, regions={})
+        history.close(float(second), missed=0, cpu=0.0, regions={})
         history.open(float(second))
     kept = sum(len(piece.counts) for piece in history._folded)
     assert kept <= 2000 or len(history._folded) == 1
@@ -126,8 +127,9 @@ def test_regions_and_late_ticks_add_up_when_buckets_join():
     for second in range(50):
         history.open(float(second))
         history.add(second + 0.5, 0.25 if second == 7 else 0.01, 2, array("q", [1]), 1)
-        history.close(second + 1.0, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
+        history.close(second + 1.0, missed=1, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
     pieces = history.window(0.0, 50.0)
+    assert sum(piece.points for piece in pieces) == 100
     sums = [sum(piece.regions.get((0, 1), (0, 0, 0))[at] for piece in pieces) for at in range(3)]
     assert sums == pytest.approx([2 * 49 + 1 + 0, 0.5 * 49 + 0.1, 0.25 * 49 + 0.1])
     assert sum(piece.missed for piece in pieces) == pytest.approx(50)
@@ -139,10 +141,10 @@ def test_regions_and_late_ticks_add_up_when_buckets_join():
 def test_a_bucket_in_which_nothing_happened_is_not_kept():
     history = History()
     history.open(0.0)
-    history.close(1.0, cpu=0.0, regions={})
+    history.close(1.0, missed=0, cpu=0.0, regions={})
     assert history.size() == 0
     history.open(1.0)
-    history.close(2.0, cpu=0.0, regions={(0, 1): (1, 0.5, 0.5)})
+    history.close(2.0, missed=0, cpu=0.0, regions={(0, 1): (1, 0.5, 0.5)})
     assert [piece.regions for piece in history.window(0.0, 3.0)] == [{(0, 1): (1, 0.5, 0.5)}]
 
 
@@ -151,7 +153,7 @@ def test_a_copy_does_not_change_when_the_history_goes_on():
     fill(history, 0.0, 3.5)
     copy = history.copy()
     fill(history, 3.5, 5)
-    copy.close(3.5, cpu=0.0, regions={})
+    copy.close(3.5, missed=0, cpu=0.0, regions={})
     assert total(copy.window(0.0, 100.0)) == 350
     assert total(history.window(0.0, 100.0)) == 850
 
@@ -174,15 +176,24 @@ def test_samples_follow_their_nodes_to_new_numbers():
 # ---------------------------------------------------------------------- cadence
 
 
+def run(cadence, ticks, *, cost=0.0, idle=False):
+    """Tick on time; what the ticks counted for."""
+    points = []
+    for _ in range(ticks):
+        points.append(cadence.tick(cadence.deadline))
+        cadence.spent(cost, idle)
+    return points
+
+
 def test_deadlines_keep_to_a_grid_whatever_the_ticks_are_late():
     cadence = Cadence(0.01, 0.5, 0.0)
     now = 0.0
     for _ in range(1000):
         assert cadence.delay(now) > 0
         now = cadence.deadline + 0.004
-        cadence.tick(now)
+        assert cadence.tick(now) == 1
         assert cadence.late == pytest.approx(0.004)
-        cadence.spent(0.0)
+        cadence.spent(0.0, False)
     assert cadence.deadline == pytest.approx(10.01)
     assert cadence.missed == 0
     assert cadence.late_sum / cadence.ticks == pytest.approx(0.004)
@@ -198,28 +209,59 @@ def test_ticks_that_fall_out_are_counted_and_not_made_up_for():
     assert (cadence.ticks, cadence.missed) == (2, 2)
 
 
-@pytest.mark.parametrize(("cost", "interval"), [(50e-6, 0.01), (200e-6, 0.02), (1e-3, 0.1), (0.5, WIDEST)])
+@pytest.mark.parametrize(("cost", "interval"), [(50e-6, 0.01), (124e-6, 0.0124), (1e-3, 0.1), (0.5, WIDEST)])
 def test_the_interval_keeps_the_cost_within_the_budget(cost, interval):
     cadence = Cadence(0.01, 0.01, 0.0)
-    for _ in range(500):
-        cadence.tick(cadence.deadline)
-        cadence.spent(cost)
+    run(cadence, 500, cost=cost)
     assert cadence.interval == pytest.approx(interval, rel=0.01)
-    for _ in range(500):
-        cadence.spent(10e-6)
+    start = cadence.deadline
+    points = run(cadence, 100, cost=cost)
+    assert (cadence.deadline - start) / 100 == pytest.approx(interval, rel=0.02)
+    assert sum(points) == pytest.approx((cadence.deadline - start) / 0.01, rel=0.02), "every count is a hundredth"
+    run(cadence, 500, cost=10e-6)
     assert cadence.interval == pytest.approx(0.01), "and comes back when ticks are cheap again"
+    assert cadence.missed == 0
 
 
 def test_one_dear_tick_does_not_blind_the_sampler():
     cadence = Cadence(0.01, 0.01, 0.0)
-    cadence.spent(0.002)
+    cadence.spent(0.002, False)
     assert cadence.interval <= 0.02
+
+
+def test_where_nothing_goes_on_ticks_come_more_seldom_and_count_as_much():
+    cadence = Cadence(0.01, 0.5, 0.0)
+    assert run(cadence, 10, idle=True) == [1] * 10
+    run(cadence, 30, idle=True)
+    assert cadence.interval == pytest.approx(0.05)
+    start = cadence.deadline
+    assert run(cadence, 10, idle=True) == [5] * 10
+    assert cadence.deadline - start == pytest.approx(0.5)
+    run(cadence, 2)
+    assert run(cadence, 5) == [1] * 5
+    assert cadence.missed == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_add_up_to_the_time_whatever_happens(seed):
+    rng = random.Random(seed)
+    cadence = Cadence(0.01, 0.01, 0.0)
+    now, points = 0.0, 0
+    for _ in range(3000):
+        now = max(now, cadence.deadline) + rng.choice([0.0, 0.0, 1e-4, 0.004, 0.0099, 0.05, 0.7])
+        assert cadence.delay(now) <= 0
+        points += cadence.tick(now)
+        assert cadence.deadline > now
+        cadence.spent(rng.choice([1e-5, 1e-4, 1e-3]), rng.random() < 0.7)
+        now += rng.choice([0.0, 1e-3, 0.02])
+    assert points * 0.01 == pytest.approx(now, abs=1.0)
+    assert points * 0.01 <= now
 
 
 def test_a_pause_is_nobodys_lateness():
     cadence = Cadence(0.01, 0.5, 0.0)
     cadence.restart(100.0)
-    cadence.tick(100.01)
+    assert cadence.tick(100.01) == 1
     assert cadence.missed == 0
     assert cadence.late == pytest.approx(0.0)
 

@@ -29,7 +29,7 @@ def make(
     lines=None,
     counts=((0, 0, 0, 1, 30), (0, 0, 1, 2, 50), (1, 1, 1, 2, 20)),
 ):
-    """Two buckets of a second with 80 and 50 ticks, 20 of the first missed, two threads, one label."""
+    """Two buckets of a second with 80 and 50 ticks; those of the first count for 100 points, two threads, one label."""
     return Session(
         meta={
             "start": start,
@@ -46,7 +46,7 @@ def make(
         functions=tuple(Function(*row) for row in functions),
         nodes=Nodes(*zip(*nodes, strict=True)),
         buckets=(
-            Bucket(start, start + 1, 80, 20, 0.1, 0.02, 0.01),
+            Bucket(start, start + 1, 80, 20, 0.1, 0.02, 0.01, 100),
             Bucket(start + 1, start + 2, 50, 0, 0.05, 0.01, 0.01),
         ),
         threads=(Thread(1, "MainThread", process), Thread(2, "pool", process)),

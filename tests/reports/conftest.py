@@ -165,7 +165,7 @@ MODELS = """() => {
 }"""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it lives, its loop runs in this thread: no other test could run one
 def chromium():
     driver = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:

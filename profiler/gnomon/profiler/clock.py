@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["now", "thread_cpu"]
+__all__ = ["now", "process_cpu", "thread_cpu"]
 
 #: Set once: steps of the system's clock would tear a profile apart.
 _OFFSET = time.time() - time.perf_counter()
@@ -13,6 +13,11 @@ _OFFSET = time.time() - time.perf_counter()
 def now() -> float:
     """Wall clock in seconds since 1970, monotonic within a process."""
     return time.perf_counter() + _OFFSET
+
+
+def process_cpu() -> float:
+    """Seconds of CPU that all threads of the process have used."""
+    return time.process_time()
 
 
 def thread_cpu() -> float:

@@ -42,6 +42,9 @@ _TICK_COST = 2e-6
 #: A poll isn't believed to be idle once the loop's timer is overdue by this (seconds).
 _CREDIBLE = 0.005
 
+#: Seconds for which looks stay frequent after a loop worked that can't be timed.
+_STEADY = 1.0
+
 
 #: A loop that runs these is waiting but for the monitors.
 _MONITORS = {__file__} | {function.__code__.co_filename for function in (is_polling, judge, os_thread.own_usage)}
@@ -98,7 +101,7 @@ class LoopMonitor:
         self._sampler = sampler
         self._own_gc = gc is None
         self._gc = gc if gc is not None else GcMonitor()
-        self._gil = gil if gil is not None else GilMonitor(tick_source(sampler))
+        self._gil = gil if gil is not None else GilMonitor(tick_source(sampler, threshold))
         self._tick = tick
         self.threshold = threshold
         self._lasting = lasting
@@ -119,6 +122,7 @@ class LoopMonitor:
         self._ticks = 0
         self._running = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ident = 0
         self._clear()
 
     # On any thread
@@ -220,6 +224,7 @@ class LoopMonitor:
         self._due = 0.0
         self._alive = 0.0  # the loop's last sign of life
         self._edge = 0.0
+        self._worked_at = 0.0  # the last look at which the loop was not polling
         self._last_stop = 0.0  # end of the last time reported as finished, so that none is reported twice
         self._pinged = False
         self._handle: asyncio.TimerHandle | None = None
@@ -356,7 +361,10 @@ class LoopMonitor:
             if not start:
                 self._suspicion = None
             self._watch_meter.end(mark)
-        return bool(start) or not polling
+        if not polling:
+            self._worked_at = woke
+        # What is estimated from looks is right only if they don't get rarer by what they see.
+        return bool(start) or woke - self._worked_at < (_STEADY if self._timer is None else _CREDIBLE)
 
     def _suspected(self, woke: float) -> float:
         """When the loop seems to have stopped turning; 0 if it seems well."""

@@ -2,8 +2,8 @@
 
 Never from the loop or thread that it looks at. It sleeps on a grid of deadlines (``cadence``), takes one look at all
 threads (``stacks``), and puts what it saw in the history. It measures its own CPU and widens its interval to keep to
-its budget, and while all stacks stay as they are. The default rate is an odd one, so that it doesn't march in step with
-a program's own timers.
+its budget, and while the process is idle. The default rate is an odd one, so that it doesn't march in step with a
+program's own timers.
 
 Compiled, a look is one call that never lets go of the GIL: what it shows is one moment of all threads, no thread's
 locals can end up in the sampler's hands, and the collector stays out of it. Interpreted, threads may run on between two
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from gnomon.profiler import labels, regions
 from gnomon.profiler.assemble import assemble
 from gnomon.profiler.cadence import Cadence
-from gnomon.profiler.clock import now, thread_cpu
+from gnomon.profiler.clock import now, process_cpu, thread_cpu
 from gnomon.profiler.frames import Functions
 from gnomon.profiler.history import History
 from gnomon.profiler.ledger import Ledger
@@ -42,6 +42,9 @@ _NODE = (1 << NODE_BITS) - 1
 #: Seconds after which code objects that were seen are let go, and how many are held at most until then.
 _FORGET_AFTER = 60.0
 _FORGET_BEYOND = 50_000
+
+#: Share of one CPU: a process whose stacks stay as they are, and that uses less than this, is idle.
+_IDLE = 0.1
 
 #: Seconds after which names are looked at again, and idents that went to another thread.
 _REVIEW_AFTER = 0.1
@@ -239,14 +242,17 @@ class Sampler:
 
     def _run(self) -> None:
         wake, cadence, look, own = self._wake, self._cadence, self._look, threading.get_ident()
-        spent = thread_cpu()
+        used, spent = process_cpu(), thread_cpu()
         while not wake.acquire(timeout=max(0.0, cadence.delay(now()))):
             with self._lock:
                 self._tick(now(), own)
-            before, spent = spent, thread_cpu()
-            cadence.spent(spent - before, look.changed)
+            used_before, used = used, process_cpu()
+            spent_before, spent = spent, thread_cpu()
+            cost = spent - spent_before
+            self._cpu += cost
+            others = used - used_before - cost
+            cadence.spent(cost, not look.changed and others < _IDLE * cadence.interval)
             look.changed = False
-            self._cpu += spent - before
 
     def _tick(self, at: float, own: int) -> None:
         """One look at all threads."""

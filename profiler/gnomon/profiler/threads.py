@@ -6,6 +6,7 @@ The record goes when its thread goes, so that a thread to which the system gives
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -33,6 +34,7 @@ class _Leave(Generic[T]):
     """Lives in a thread's own storage, and dies with the thread."""
 
     __slots__ = ("_gone", "_ident", "_record", "_table")
+    _finalizing = staticmethod(sys.is_finalizing)  # module globals may be gone by then
 
     def __init__(self, table: dict[int, T], record: T, gone: Callable[[int, T], None] | None) -> None:
         self._table = table
@@ -42,6 +44,8 @@ class _Leave(Generic[T]):
         table[self._ident] = record
 
     def __del__(self) -> None:
+        if self._finalizing():
+            return
         if self._table.get(self._ident) is self._record:
             del self._table[self._ident]
             if self._gone is not None:

@@ -39,9 +39,11 @@ class TickSource(Protocol):
         """Don't call it any more; no effect if it isn't there."""
 
 
-def tick_source(sampler: object) -> TickSource:
-    """The sampler itself if it gives ticks, else a new ticker."""
-    return sampler if isinstance(sampler, TickSource) else Ticker()
+def tick_source(sampler: object, threshold: float = 0.1) -> TickSource:
+    """The sampler itself if it gives ticks, else a new ticker, fast enough to look into stalls of ``threshold``."""
+    if isinstance(sampler, TickSource):
+        return sampler
+    return Ticker(min(0.0197, threshold / 5), min(0.0797, threshold * 0.8))
 
 
 class Ticker:

@@ -74,7 +74,7 @@ class Watch:
         self._own_sampler = sampler is None
         self.sampler = sampler if sampler is not None else Sampler(every_thread=True)
         self.gc = GcMonitor() if gc else None
-        self._ticks = GilMonitor(tick_source(self.sampler))  # loops need its looks, wanted or not
+        self._ticks = GilMonitor(tick_source(self.sampler, threshold))  # loops need its looks, wanted or not
         self.gil = self._ticks if gil else None
         self.system = SystemMonitor() if system else None
         self.loops: list[LoopMonitor] = []

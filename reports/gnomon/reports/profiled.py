@@ -17,8 +17,8 @@ __all__ = ["PROCESSES", "add_profile"]
 
 #: What a scheduler is asked for, and what it is called.
 PROCESSES = {
-    "executor": "Tasks, on all workers",
     "scheduler": "The scheduler's process",
+    "executor": "Tasks, on all workers",
     "agent": "The workers' agents",
 }
 

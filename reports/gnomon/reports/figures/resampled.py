@@ -82,8 +82,18 @@ def resampled(recording: Recording) -> list[tuple[str, str, list[Line]]]:
                 total = filled.sum(axis=0) if joined == "sum" else filled.max(axis=0)
                 lines.append(Line(label, grid.astype("f4"), numpy.where(measured, total, nan).astype("f4")))
         if lines:
-            result.append((quantity.title, quantity.unit, lines))
+            result.append((quantity.title, *_finer(quantity.unit, lines)))
     return result
+
+
+def _finer(unit: str, lines: list[Line]) -> tuple[str, list[Line]]:
+    """The next smaller unit, where these are small."""
+    import numpy
+
+    smaller = {"MiB/s": "KiB/s", "GiB": "MiB"}.get(unit)
+    if smaller is None or max(float(numpy.nanmax(line.values)) for line in lines) >= 0.2:
+        return unit, lines
+    return smaller, [line._replace(values=line.values * 1024) for line in lines]
 
 
 def _usual(lengths: Any) -> float:

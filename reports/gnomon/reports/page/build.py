@@ -20,7 +20,7 @@ from gnomon.reports.figures import Rectangles, flame, timeline
 from gnomon.reports.findings import findings
 from gnomon.reports.page import tables
 from gnomon.reports.page.coarsening import coarsened
-from gnomon.reports.page.said import badges, closing, empty, header, instruments, ledgers, reasons
+from gnomon.reports.page.said import badges, closing, empty, header, instruments, ledgers, loop_line, reasons
 from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.units import count_text, time_text
 
@@ -101,6 +101,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
         "stalls": recording.stalls,
         "profiles": profiles,
         "why": reasons(recording),
+        "loop_line": loop_line(recording),
         "ticks": TICKS,
         "info": recording.info,
         "instruments": instruments(recording),

@@ -1,16 +1,19 @@
 """What a page says in sentences and single numbers: the header, notices, the closing line, what was recorded.
 
-Contents: header, badges, empty, closing, reasons, instruments, ledgers.
+Contents: header, badges, empty, closing, loop_times, loop_line, reasons, instruments, ledgers.
 """
 
 from __future__ import annotations
 
-from gnomon.reports.account import Account
+from array import array
+from math import nan
+
+from gnomon.reports.account import Account, percentages
 from gnomon.reports.page import tables
 from gnomon.reports.recording import TICKS, Ledger, Recording
 from gnomon.reports.units import bytes_text, count_text, rate_text, time_text
 
-__all__ = ["badges", "closing", "empty", "header", "instruments", "ledgers", "reasons"]
+__all__ = ["badges", "closing", "empty", "header", "instruments", "ledgers", "loop_line", "loop_times", "reasons"]
 
 
 def header(recording: Recording, result: Account) -> list[tuple[str, str, str]]:
@@ -25,7 +28,12 @@ def header(recording: Recording, result: Account) -> list[tuple[str, str, str]]:
         ("tasks", count_text(result.tasks), "tasks run"),
         ("erred", count_text(result.erred), "erred"),
         ("rate", rate_text(result.tasks, recording.duration), "task rate"),
-        ("moved", bytes_text(moved), "between workers"),
+        ("moved", bytes_text(moved), "moved"),
+        *(
+            [("loop", f"{100 * loop[0] / sum(loop):.1f} %", "loop busy")]
+            if (loop := loop_times(recording))
+            else []
+        ),
     ]
 
 
@@ -84,6 +92,35 @@ def closing(result: Account) -> str:
     )
 
 
+def loop_times(recording: Recording) -> tuple[float, float, float] | None:
+    """Seconds in which the scheduler's event loop worked, collected garbage and waited; None if nobody timed it."""
+    series = recording.series
+    none = array("d", [nan]) * len(series)
+    work = collecting = waited = 0.0
+    for worker, seconds, busy, collected in zip(
+        series.workers, *(series.values.get(name, none) for name in ("seconds", "busy", "gc_seconds")), strict=True
+    ):
+        if worker == -1 and seconds == seconds and busy == busy:
+            busy_seconds = busy * seconds / 100
+            gc = min(collected, busy_seconds) if collected == collected else 0.0
+            work += busy_seconds - gc
+            collecting += gc
+            waited += max(0.0, seconds - busy_seconds)
+    return (work, collecting, waited) if work + collecting + waited > 0 else None
+
+
+def loop_line(recording: Recording) -> str:
+    """The budget of the scheduler's event loop in a sentence."""
+    times = loop_times(recording)
+    if times is None:
+        return ""
+    work, collecting, waited = percentages([round(seconds * TICKS) for seconds in times])
+    return (
+        f"The scheduler's event loop worked {work:.1f} % of its time, collected garbage {collecting:.1f} % and waited "
+        f"for messages {waited:.1f} % (timed, whole run)."
+    )
+
+
 def reasons(recording: Recording) -> dict[str, str]:
     """Why a part of the page has nothing to show, by kind of record."""
     short = f" The block took {time_text(recording.duration)}."
@@ -117,6 +154,11 @@ def instruments(recording: Recording) -> list[tuple[str, str]]:
         result.append(
             ("samples of stacks", f"{count_text(round(sum(samples)))}, {count_text(round(sum(missed)))} missed")
         )
+    for profile in recording.profiles:
+        meta = profile["session"]["meta"]
+        text = f"a sample every {time_text(float(meta['interval']) * TICKS)}, {count_text(int(meta['samples']))} taken"
+        result.append((str(profile["name"]), f"{text}, {count_text(int(meta['missed']))} ticks missed"))
+    result.append(("clocks", "all times are the scheduler's; it corrects the workers' by their offsets, not kept here"))
     if own:
         share = sum(own) * TICKS / max(1, recording.duration)
         result.append(("processor time of all instruments", f"{time_text(sum(own) * TICKS)} ({share:.2%} of one core)"))

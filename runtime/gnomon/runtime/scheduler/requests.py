@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
 from gnomon.runtime.core import queries, reactor
-from gnomon.runtime.errors import WorkerLostError
 from gnomon.runtime.messages import CloseWorker, ErrorRecord, Failure, Request, Response
 from gnomon.runtime.scheduler.streams import ClientStream, WorkerStream
 
@@ -79,7 +78,7 @@ class Requests:
     async def _answer_later(self, client: ClientStream, number: int, result: Awaitable[Any]) -> None:
         try:
             client.send([Response(number, await result)])
-        except (TypeError, ValueError, LookupError, WorkerLostError) as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, who asked must not wait for ever
             client.send([Failure(number, _record(exc))])
 
     # Answered at once
@@ -209,8 +208,11 @@ class Requests:
         return {address: stacks for address, stacks in await self._answers(streams, calls) if stacks}
 
     async def _answers(self, streams: Sequence[WorkerStream], calls: Sequence[Awaitable[Any]]) -> list[tuple[str, Any]]:
-        """What the workers that could answer did."""
+        """What the workers answered; those that left meanwhile are left out. Raises ValueError if one failed to."""
         answers = await asyncio.gather(*calls, return_exceptions=True)
+        for worker, answer in zip(streams, answers, strict=True):
+            if isinstance(answer, Failure):
+                raise ValueError(f"worker {worker.name} can't answer: {answer.error.text}")
         return [
             (worker.address, answer.result)
             for worker, answer in zip(streams, answers, strict=True)

@@ -95,7 +95,7 @@ class Watching:
         try:
             packed = await self._instruments.profile(**window)
             reply = Response(request.request_id, packed)
-        except (TypeError, ValueError) as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, who asked must not wait for ever
             reply = Failure(request.request_id, ErrorRecord(type(exc).__name__, str(exc)))
         self._worker.send_to_scheduler([reply])
 

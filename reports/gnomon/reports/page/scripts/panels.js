@@ -24,12 +24,15 @@ function showSummary(account) {
   bar.setAttribute("aria-label", table.rows.filter((row) => row[2].value).map((row) => `${row[0].text} ${row[2].text}`).join(", "));
   fill(table);
   summary.querySelector(".closing").textContent = closingText(account);
+  summary.querySelector(".closing").classList.toggle("amber", account.parts.unaccounted > 0.05 * account.capacity);
   fill(prefixShareTable(account, slotOf));
   fill(workerShareTable(account));
 }
 function showHead(account) {
   const least = account.partial ? "≥ " : "", length = account.to - account.from, busy = account.capacity ? 100 * busyOf(account.parts) / account.capacity : 0, moved = pairTable(data, query()).list.reduce((sum, each) => sum + each.nbytes, 0);
   const head = { wall: timeText(length), workers: countText(account.workers.length), threads: countText(account.threads), busy: plain(busy, 1) + " %", tasks: least + countText(account.tasks), erred: least + countText(account.erred), rate: least + rateText(account.tasks, length), moved: state.prefix ? "-" : bytesText(moved) };
+  const loop = loopParts(), all = loop.work + loop.gc + loop.waiting;
+  head.loop = all ? plain(100 * loop.work / all, 1) + " %" : "-";
   for (const dd of byId("strip").querySelectorAll("dd")) if (head[dd.dataset.head]) dd.textContent = head[dd.dataset.head];
 }
 
@@ -157,15 +160,19 @@ function showStalls() {
   const rows = data.stalls.filter(([begin, length]) => begin + length > from && begin < to).map((each) => [cell(fixed(each[0] / TICKS, 3), each[0]), timeCell(each[1]), names(each), cell(PROCESSES[each[3]] || ""), cell(each[4]), textCell(each[6] || each[5] || "-", 60), textCell(each[7] ? `${each[7]}:${each[8]}` : "", 50), textCell(each[10] || "", 30)]);
   fill({ name: "stalls", rows, columns: [["began at, s", true], ["lasted", true], ["of", false], ["process", false], ["cause", false], ["function", false], ["at", false], ["lock held by", false]] }, { match: searchMatch() });
 }
-function showLoop() {
-  const box = byId("loop");
-  if (!box) return;
-  const rows = rowsOfSeries(-1), { values } = data.series, parts = { waiting: 0, work: 0, gc: 0 };
-  for (const i of rows) {
+function loopParts() {
+  const { values } = data.series, parts = { waiting: 0, work: 0, gc: 0 };
+  for (const i of rowsOfSeries(-1)) {
     const length = values.seconds[i], busy = values.busy[i] * length / 100, gc = values.gc_seconds[i] || 0;
     if (!(busy >= 0)) continue;
     parts.gc += Math.min(gc, busy); parts.work += Math.max(0, busy - gc); parts.waiting += Math.max(0, length - busy);
   }
+  return parts;
+}
+function showLoop() {
+  const box = byId("loop");
+  if (!box) return;
+  const parts = loopParts();
   const all = parts.waiting + parts.work + parts.gc, ticks = [parts.work, parts.gc, parts.waiting].map((value) => Math.round(value * TICKS)), shares = percentages(ticks);
   const words = [["work", "Working: messages, transitions, placement"], ["gc", "Collecting garbage"], ["waiting", "Waiting for messages"]];
   fill({ name: "loop", columns: [["The scheduler's loop", false], ["time", true], ["share", true], ["source", false]], rows: all ? words.map(([name, word], i) => [cell(word, null, { bars: [["loop-" + name, 100]] }), timeCell(ticks[i]), shareCell(shares[i]), cell("timed")]) : [], last: all ? [cell("Loop time measured"), cell(timeText(ticks.reduce((a, b) => a + b, 0))), cell("100.0 %"), cell("")] : null });

@@ -60,10 +60,12 @@ function detail(from, to, limit = settings.limit) {
     merged = visible.filter((i) => !alone.has(i));
   }
   const wide = (end - begin) / 400;  // decoding and encoding get a colour of their own where it can be seen
+  let spare = merged.length ? 0 : limit - single.length;
   for (const i of single) {
     const key = cut(runs.keys[i], 80), took = timeText(runs.ends[i] - runs.begins[i]), place = where(i), y = lanes.of[i], slot = slotAt(i);
-    const started = runs.begins[i] + runs.decodes[i], ended = started + runs.computes[i], parts = single.length <= limit / 3 && slot !== GREYED;
+    const started = runs.begins[i] + runs.decodes[i], ended = started + runs.computes[i], parts = spare > 1 && slot !== GREYED;
     const before = parts && runs.decodes[i] > wide, after = parts && runs.encodes[i] > wide;
+    spare -= before + after;
     if (before) add(runs.begins[i], started, y + 0.08, y + 0.92, CODING, key, "decoding " + timeText(runs.decodes[i]), place);
     add(before ? started : runs.begins[i], after ? ended : runs.ends[i], y + 0.08, y + 0.92, slot, key, took, place);
     if (after) add(ended, runs.ends[i], y + 0.08, y + 0.92, CODING, key, "encoding " + timeText(runs.encodes[i]), place);

@@ -110,7 +110,7 @@ class Observing:
         def work() -> None:
             try:
                 reply: Message = Response(request.request_id, getattr(self, request.method)(**request.arguments))
-            except (TypeError, ValueError) as exc:
+            except Exception as exc:  # noqa: BLE001 - whatever it is, who asked must not wait for ever
                 reply = Failure(request.request_id, ErrorRecord(type(exc).__name__, str(exc)))
             send(reply)
 
