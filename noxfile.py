@@ -29,13 +29,21 @@ def install_project(session: nox.Session, build: str) -> dict[str, str]:
     return env
 
 
+#: Tests of code that has a compiled twin, and of whole clusters: what the pure build runs as well.
+TWINS = ("core", "worker_state", "simulation", "profiler", "cluster", "architecture")
+
+
 @nox.session
 @nox.parametrize("build", ["compiled", "pure"])
 def tests(session: nox.Session, build: str) -> None:
-    """The whole test suite against the installed package, compiled and interpreted."""
+    """The test suite against the installed package: all of it compiled, what has a compiled twin interpreted too.
+
+    Tests marked ``slow`` are left out; ``nox -s tests -- -m slow`` runs them.
+    """
     env = install_project(session, build)
     session.install(*group("test"))
-    session.run("pytest", *session.posargs, env=env)
+    chosen = [f"tests/{folder}" for folder in TWINS] if build == "pure" else []
+    session.run("pytest", *(session.posargs or ["-m", "not slow", *chosen]), env=env)
 
 
 @nox.session

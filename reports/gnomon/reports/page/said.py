@@ -29,11 +29,7 @@ def header(recording: Recording, result: Account) -> list[tuple[str, str, str]]:
         ("erred", count_text(result.erred), "erred"),
         ("rate", rate_text(result.tasks, recording.duration), "task rate"),
         ("moved", bytes_text(moved), "moved"),
-        *(
-            [("loop", f"{100 * loop[0] / sum(loop):.1f} %", "loop busy")]
-            if (loop := loop_times(recording))
-            else []
-        ),
+        *([("loop", f"{100 * loop[0] / sum(loop):.1f} %", "loop busy")] if (loop := loop_times(recording)) else []),
     ]
 
 
