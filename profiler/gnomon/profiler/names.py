@@ -61,7 +61,10 @@ def modules_by_file() -> dict[str, str]:
     names: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType):
-            file = object.__getattribute__(module, "__dict__").get("__file__")
+            try:
+                file = object.__getattribute__(module, "__dict__").get("__file__")
+            except AttributeError:  # a kind of module without a dict, such as cffi's
+                continue
             if isinstance(file, str):
                 names.setdefault(file, name)
     return names
