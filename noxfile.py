@@ -42,6 +42,7 @@ def tests(session: nox.Session, build: str) -> None:
     """
     env = install_project(session, build)
     session.install(*group("test"))
+    session.run("tests/install-chromium.sh", external=True)
     chosen = [f"tests/{folder}" for folder in TWINS] if build == "pure" else []
     session.run("pytest", *(session.posargs or ["-m", "not slow", *chosen]), env=env)
 

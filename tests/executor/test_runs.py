@@ -168,7 +168,7 @@ def test_encoding_goes_before_queued_runs(driver, kind, signals):
     async def main():
         async with driver(kind) as d:
             # A large value that is no buffer is not prepared, so it waits for the run under way.
-            value = d.submit(user.same, list(range(50_000)))
+            value = d.submit(user.same, list(range(200_000)))
             held = d.submit(user.touch_and_wait, began, go)
             queued = d.run([d.row(user.add, i, expected=SHORT) for i in range(50)])
             await d.until(lambda: user.os.path.exists(began))

@@ -375,7 +375,7 @@ def test_churn_of_threads_at_full_rate_neither_hangs_nor_leaks():
     def target():
         set_label("churn")
         with region("churn"):
-            spin(0.001)
+            spin(0.008)  # longer than the interpreter's switch interval, or no look need fall in it
 
     before = threading.active_count()
     collected = gc.get_threshold()
@@ -395,7 +395,7 @@ def test_churn_of_threads_at_full_rate_neither_hangs_nor_leaks():
                     sampler.session()
     finally:
         gc.set_threshold(*collected)
-    assert started > 100
+    assert started >= 20
     session = sampler.session()
     assert 0 < sum(row.count for row in session.regions if row.name == "churn") <= started
     assert "churn" in session.labels
