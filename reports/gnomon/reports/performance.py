@@ -140,7 +140,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         if "://" not in self.filename:
             Path(self.filename).write_bytes(data)
             return
-        import fsspec  # type: ignore[import-untyped]
+        import fsspec
 
         with fsspec.open(self.filename, "wb", **(self._storage_options or {})) as file:
             file.write(data)

@@ -47,9 +47,7 @@ def submit(client: Client, partitions: int) -> Shuffle:
     start = datetime.datetime(2000, 1, 1)
     with dask.config.set({"dataframe.shuffle.method": "tasks", "optimization.fuse.active": False}):
         end = start + datetime.timedelta(hours=partitions)
-        frame = timeseries(  # type: ignore[no-untyped-call]
-            start=start, end=end, freq="1s", partition_freq="1h", seed=1
-        )
+        frame = timeseries(start=start, end=end, freq="1s", partition_freq="1h", seed=1)
         lengths = frame.shuffle("x").map_partitions(len)
         tasks = len(lengths.optimize().__dask_graph__())
         collection = client.persist(lengths)
