@@ -73,7 +73,7 @@ def _find_planted(seeds: range) -> int:
 
 def _show_trace(seed: int, lines: int) -> None:
     """Run a failing seed again, and show its last events."""
-    cluster = Cluster(seed, 60_000, full_checks_every=1)
+    cluster = Cluster(seed, 60_000)
     cluster.world.keep = lines
     try:
         cluster.play()

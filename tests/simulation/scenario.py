@@ -33,7 +33,7 @@ class Result(NamedTuple):
 
 def simulate(seed: int, limit: int = 60_000) -> Result:
     """Run one seed to its end, within ``limit`` events. Raises AssertionError, or what a brain raises."""
-    cluster = Cluster(seed, limit, full_checks_every=4)
+    cluster = Cluster(seed, limit)
     cluster.play()
     cluster.heal()
     cluster.check_ended()
@@ -46,7 +46,7 @@ def simulate(seed: int, limit: int = 60_000) -> Result:
 class Cluster:
     """The actors of one seed."""
 
-    def __init__(self, seed: int, limit: int, full_checks_every: int) -> None:
+    def __init__(self, seed: int, limit: int) -> None:
         self.world = World(seed, limit)
         self.chance = self.world.random("scenario")
         chance = self.chance
@@ -60,7 +60,7 @@ class Cluster:
             steal_latency=chance.choice((0.0001, 0.005)),
             validate=True,
         )
-        self.scheduler = Scheduler(self.world, self.oracle, settings, full_checks_every)
+        self.scheduler = Scheduler(self.world, self.oracle, settings)
         self.network = Network(self.world)
         self.network.faulty = self.hostile
         self.places = [_make_place(chance, i) for i in range(chance.randint(1, 5))]

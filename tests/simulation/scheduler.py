@@ -74,7 +74,7 @@ class Connection:
 class Scheduler:
     """One scheduler. ``receive`` is where links deliver; what comes in one instant is one loop turn."""
 
-    def __init__(self, world: World, oracle: Oracle, settings: Settings, full_checks_every: int) -> None:
+    def __init__(self, world: World, oracle: Oracle, settings: Settings) -> None:
         self.world = world
         self.oracle = oracle
         self.model = Model(settings)
@@ -83,8 +83,6 @@ class Scheduler:
         self._workers: dict[int, Connection] = {}
         self._clients: dict[int, Connection] = {}
         self._stealing = False
-        self._turns = 0
-        self._full = full_checks_every
         self._steal_ticks = world.random("steal").randint(2, 60) * 1000
 
     def receive(self, connection: Connection, batch: Any) -> None:
@@ -105,15 +103,14 @@ class Scheduler:
                 self.world.count(batch)
                 for message in batch:
                     self._handle(connection, message)
+                    invariants.check_all(self.model)
         self._finish_turn()
 
     def _finish_turn(self) -> None:
         now = self.world.now
         if self.model.placement_wanted:
             placement.run(self.model, self.outbox, now)
-        self._turns += 1
-        if self._turns % self._full == 0:
-            invariants.check_all(self.model)
+        invariants.check_all(self.model)
         for ident, messages in self.outbox.drain_workers():
             if ident in self._workers:
                 self._workers[ident].down.send(messages)
