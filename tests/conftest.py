@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
 
 
-def pytest_configure() -> None:
-    """Take Ctrl-C: a shell's background job is started deaf to it, and so would be every program that tests start."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> Iterator[None]:
+    """Take Ctrl-C as a program started by hand does.
+
+    A shell's background job is started deaf to it, as would be every program that tests start; and a loop that
+    handled signals may leave its handler behind.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
