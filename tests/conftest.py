@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _ctrl_c() -> Iterator[None]:
+def _ctrl_c() -> None:
     """Take Ctrl-C as a program started by hand does.
 
     A shell's background job is started deaf to it, as would be every program that tests start; and a loop that
@@ -18,4 +17,3 @@ def _ctrl_c() -> Iterator[None]:
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
