@@ -14,6 +14,9 @@ from gnomon.profiler.loop import LoopMonitor
 from gnomon.profiler.os_thread import ScheduleFile
 from gnomon.profiler.polling import PollTimer, SampledWork, is_polling
 
+#: These stand or fall with the machine's own punctuality.
+pytestmark = pytest.mark.slow
+
 
 def simulate(work, pause, *, blocking, tick=0.0101, seconds=20.0):
     """A loop that works and pauses in turn, looked at each tick; the looks know what a scheduler's clock would show."""

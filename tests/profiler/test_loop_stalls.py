@@ -28,6 +28,9 @@ from gnomon.profiler.gil import GapKind, GilMonitor
 from gnomon.profiler.loop import LoopMonitor
 from gnomon.profiler.os_thread import measured
 
+#: These stand or fall with the machine's own punctuality.
+pytestmark = pytest.mark.slow
+
 LOOPS = ["asyncio", "uvloop", "tornado"]
 on_linux = pytest.mark.skipif(not measured()["schedule"], reason="needs Linux's account of a thread's time")
 
