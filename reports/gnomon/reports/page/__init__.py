@@ -6,7 +6,7 @@ Every name that users chose is text, escaped.
 Contents:
     build     ``build_page``: a recording to a page
     tables    the tables of the page
-    report.html, report.css, report.js
+    report.html, report.css, scripts/
 """
 
 from __future__ import annotations
