@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gnomon.profiler.session import REGION, Bucket, Function, Nodes, RegionTime, Samples, Session, Thread
+from gnomon.profiler.sessions.session import REGION, Bucket, Function, Nodes, RegionTime, Samples, Session, Thread
 
 T0 = 1_790_000_000.0
 APP, LIBRARY = "/home/me/app/", "/usr/lib/python3.11/site-packages/"

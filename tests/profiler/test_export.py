@@ -13,7 +13,6 @@ from html.parser import HTMLParser
 import pytest
 
 from gnomon.profiler import deep, export
-from gnomon.profiler.calltree import by_function, call_tree
 from gnomon.profiler.export.collapsed import to_collapsed
 from gnomon.profiler.export.flamegraph import to_html
 from gnomon.profiler.export.pyinstrument import from_pyinstrument, to_pyinstrument
@@ -22,7 +21,8 @@ from gnomon.profiler.export.pyinstrument import to_json as pyinstrument_json
 from gnomon.profiler.export.speedscope import to_speedscope
 from gnomon.profiler.export.text import to_text
 from gnomon.profiler.export.words import plain, seconds_text, share_text
-from gnomon.profiler.session import Function, RegionTime
+from gnomon.profiler.sessions.calltree import by_function, call_tree
+from gnomon.profiler.sessions.session import Function, RegionTime
 from tests.profiler.made_sessions import REGION, check, made
 
 JSON = "/usr/lib/python3.11/site-packages/jsonlib"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from gnomon.profiler.export.flamegraph import to_html
-from gnomon.profiler.session import REGION, Function, RegionTime
+from gnomon.profiler.sessions.session import REGION, Function, RegionTime
 from tests.profiler.made_sessions import made
 
 playwright = pytest.importorskip("playwright.sync_api")

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from gnomon.profiler import os_thread
-from gnomon.profiler.gil import GapKind, GilMonitor
-from gnomon.profiler.looks import Look
+from gnomon.profiler.interpreter import os_thread
+from gnomon.profiler.interpreter.gil import GapKind, GilMonitor
+from gnomon.profiler.reading.looks import Look
 
 pytestmark = pytest.mark.skipif(not os_thread.measured()["usage"], reason="needs a thread's own usage")
 
@@ -39,7 +39,7 @@ class Source:
         self.queued = 0.0
         monkeypatch.setattr(os_thread, "own_usage", self.usage)
         monkeypatch.setattr(os_thread.ScheduleFile, "read", lambda _: os_thread.Schedule(0.0, self.queued, 0))
-        monkeypatch.setattr("gnomon.profiler.gil.now", lambda: self.time)
+        monkeypatch.setattr("gnomon.profiler.interpreter.gil.now", lambda: self.time)
 
     def usage(self):
         return os_thread.Usage(0.0, 0.0, 0, 0, self.switches, 0)
@@ -50,6 +50,9 @@ class Source:
     def remove_hook(self, hook, /):
         assert hook == self.hook
         self.hook = None
+
+    def tick_within(self, seconds, /):
+        pass
 
     def tick(self, late=0.0, waits=0):
         due = self.time + 0.01

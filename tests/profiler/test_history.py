@@ -7,8 +7,9 @@ from array import array
 
 import pytest
 
-from gnomon.profiler.cadence import WIDEST, Cadence
-from gnomon.profiler.history import History
+from gnomon.profiler.sampling.cadence import WIDEST, Cadence
+from gnomon.profiler.sampling.handover import Handover
+from gnomon.profiler.sampling.history import History
 
 
 def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=None):
@@ -266,7 +267,46 @@ def test_a_pause_is_nobodys_lateness():
     assert cadence.late == pytest.approx(0.0)
 
 
+def test_whoever_rides_on_the_ticks_may_ask_for_more_than_the_budget_gives():
+    cadence = Cadence(0.01, 0.001, 0.0)
+    cadence.widest = 0.08
+    for _ in range(1000):
+        cadence.tick(cadence.deadline)
+        cadence.spent(0.001, True)
+    assert cadence.interval == pytest.approx(0.08)
+
+
 @pytest.mark.parametrize(("interval", "budget"), [(0, 0.1), (-1, 0.1), (2, 0.1), (0.01, 0), (0.01, 1.5)])
 def test_settings_without_sense_are_refused(interval, budget):
     with pytest.raises(ValueError, match="is not between"):
         Cadence(interval, budget, 0.0)
+
+
+# ---------------------------------------------------------------------- what others lose
+
+
+def test_ticks_that_find_the_gil_free_take_nothing_from_others():
+    handover = Handover()
+    assert [handover.tick(late, 0.005) for late in (0.0, 0.0001, 0.0049)] == [0.0] * 3
+    assert (handover.number, handover.seconds) == (0, 0.0)
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize("price", [40e-6, 100e-6, 220e-6])
+def test_the_price_is_what_lateness_leaves_beyond_the_switch_intervals(price, rounds):
+    rng, handover = random.Random(1), Handover()
+    for _ in range(1000):
+        disturbed = rng.random() < 0.5
+        handover.tick(
+            rounds * 0.005 + (rng.uniform(price, 0.004) if disturbed else price * rng.uniform(0.9, 1.1)), 0.005
+        )
+    assert handover.price == pytest.approx(price, rel=0.2)
+    assert handover.number == 1000
+
+
+def test_a_machine_without_a_free_processor_does_not_stop_the_sampling():
+    handover = Handover()
+    for _ in range(1000):
+        handover.tick(0.0545, 0.005)
+    assert handover.price < 0.001
+    assert handover.seconds < 1.0

@@ -10,12 +10,9 @@ from time import perf_counter
 
 import pytest
 
-from gnomon.profiler.loop import LoopMonitor
-from gnomon.profiler.os_thread import ScheduleFile
-from gnomon.profiler.polling import PollTimer, SampledWork, is_polling
-
-#: These stand or fall with the machine's own punctuality.
-pytestmark = pytest.mark.slow
+from gnomon.profiler.interpreter.os_thread import ScheduleFile
+from gnomon.profiler.loops.monitor import LoopMonitor
+from gnomon.profiler.loops.polling import PollTimer, SampledWork, is_polling
 
 
 def simulate(work, pause, *, blocking, tick=0.0101, seconds=20.0):
@@ -74,10 +71,13 @@ def test_the_clock_at_the_poll_counts_turns_and_leaves_no_trace():
         loop = asyncio.get_running_loop()
         timer = PollTimer(0.02, lambda start, stop: long.append(stop - start))
         assert timer.attach(loop)
+        outside = perf_counter()
         before = timer.worked()
-        started = perf_counter()
+        inside = perf_counter()
         time.sleep(0.05)
-        assert timer.worked() - before == pytest.approx(perf_counter() - started, abs=0.02)
+        shortest = perf_counter() - inside
+        worked = timer.worked() - before
+        assert shortest <= worked <= perf_counter() - outside
         assert timer.turn_started > 0
         await asyncio.sleep(0)
         turns = timer.turns
@@ -105,6 +105,7 @@ def test_a_loop_without_a_selector_is_left_alone():
         loop.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["asyncio", "asyncio untimed", "uvloop"])
 @pytest.mark.parametrize("blocking", [False, True], ids=["computing", "sleeping"])
 def test_a_loop_that_works_forty_percent_of_the_time(kind, blocking):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnomon.profiler.causes import Cause, Evidence, decide, describe_place
+from gnomon.profiler.loops.causes import Cause, Evidence, decide, describe_place
 
 seconds = st.floats(0, 10)
 counts = st.integers(0, 100_000)

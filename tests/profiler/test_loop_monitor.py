@@ -11,10 +11,10 @@ import time
 import pytest
 
 from gnomon.profiler.clock import now
-from gnomon.profiler.gc_monitor import GcMonitor
-from gnomon.profiler.gil import GilMonitor
-from gnomon.profiler.loop import LoopMonitor
-from gnomon.profiler.ticker import Ticker
+from gnomon.profiler.interpreter.gc_monitor import GcMonitor
+from gnomon.profiler.interpreter.gil import GilMonitor
+from gnomon.profiler.loops.monitor import LoopMonitor
+from gnomon.profiler.reading.ticker import Ticker
 
 
 def run(kind, coroutine):
@@ -94,15 +94,14 @@ def test_a_loop_is_watched_from_another_thread_and_after_its_end(kind):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     start = now()
-    loop.call_soon_threadsafe(time.sleep, 0.3)
-    while not monitor.stalls(start):
+    while not any(stall.duration > 0.15 for stall in monitor.stalls(start)):
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        loop.call_soon_threadsafe(time.sleep, 0.3)
+        time.sleep(0.5)
     loop.call_soon_threadsafe(end[0].set)
     thread.join()
     monitor.stop()
     assert tickers() == []
-    assert monitor.stalls(start)[0].duration > 0.15
 
 
 def test_starts_and_stops_in_quick_succession_leave_one_watcher():
@@ -137,6 +136,7 @@ def test_starts_and_stops_in_quick_succession_leave_one_watcher():
     assert tickers() == []
 
 
+@pytest.mark.slow
 def test_an_idle_loop_is_neither_busy_nor_stalled():
     async def main():
         monitor = LoopMonitor(log_every=None, threshold=5.0)
@@ -271,14 +271,17 @@ def test_a_hook_that_fails_is_removed(caplog):
         calls.append(woke)
         raise ValueError("broken")
 
+    def looks_on(due, woke, look):
+        if len(calls) == 1 and threading.get_ident() in look.leaves:
+            fine.set()
+
     fine = threading.Event()
     ticker.add_hook(broken)
-    ticker.add_hook(lambda due, woke, look: len(calls) == 1 and threading.get_ident() in look.leaves and fine.set())
+    ticker.add_hook(looks_on)
     assert fine.wait(20)
     ticker.remove_hook(broken)
     assert len(calls) == 1
-    for hook in ticker._hooks:
-        ticker.remove_hook(hook)
+    ticker.remove_hook(looks_on)
     assert tickers() == []
     assert ticker.cost().calls >= 1
     assert [record.message for record in caplog.records] == ["a monitor failed and is switched off"]

@@ -22,11 +22,11 @@ import time
 
 import pytest
 
-from gnomon.profiler.causes import Cause
 from gnomon.profiler.clock import now
-from gnomon.profiler.gil import GapKind, GilMonitor
-from gnomon.profiler.loop import LoopMonitor
-from gnomon.profiler.os_thread import measured
+from gnomon.profiler.interpreter.gil import GapKind, GilMonitor
+from gnomon.profiler.interpreter.os_thread import measured
+from gnomon.profiler.loops.causes import Cause
+from gnomon.profiler.loops.monitor import LoopMonitor
 
 #: These stand or fall with the machine's own punctuality.
 pytestmark = pytest.mark.slow
@@ -298,8 +298,8 @@ def test_page_faults():
 
 CHILD = """
 import asyncio, json, sys
-from gnomon.profiler.gil import GapKind, GilMonitor
-from gnomon.profiler.loop import LoopMonitor
+from gnomon.profiler.interpreter.gil import GapKind, GilMonitor
+from gnomon.profiler.loops.monitor import LoopMonitor
 
 async def main():
     if sys.argv[1] == "uvloop":

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from gnomon.profiler.calltree import THREAD, by_function, call_tree
-from gnomon.profiler.processors import (
+from gnomon.profiler.sessions.calltree import THREAD, by_function, call_tree
+from gnomon.profiler.sessions.processors import (
     below,
     drop_functions,
     fold,
@@ -23,7 +23,7 @@ from gnomon.profiler.processors import (
     keep_threads,
     keep_time,
 )
-from gnomon.profiler.session import Function, RegionTime
+from gnomon.profiler.sessions.session import Function, RegionTime
 from tests.profiler.made_sessions import FUNCTIONS, T0, check, made, stacks
 
 

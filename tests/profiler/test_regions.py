@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from gnomon.profiler import labels, regions
-from gnomon.profiler.ledger import Ledger
-from gnomon.profiler.regions import enter, leave, region, slot, slot_name
+from gnomon.profiler.marks import labels, regions
+from gnomon.profiler.marks.regions import enter, leave, region, slot, slot_name
+from gnomon.profiler.sampling.ledger import Ledger
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_a_name_has_one_number():
 
 def test_too_many_names_share_a_number():
     code = """
-from gnomon.profiler.regions import MAX_SLOTS, region, slot, slot_name
+from gnomon.profiler.marks.regions import MAX_SLOTS, region, slot, slot_name
 first = slot("first")
 numbers = [slot(f"made up {n}") for n in range(MAX_SLOTS)]
 assert len(set(numbers)) == MAX_SLOTS - 1 and numbers[-1] == region("one more").number == 0

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from gnomon.profiler.session import (
+from gnomon.profiler.sessions.session import (
     REGION,
     Bucket,
     Function,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gnomon.profiler.cgroup import Limits, limits
-from gnomon.profiler.system import memory_limit
+from gnomon.profiler.machine.cgroup import Limits, limits
+from gnomon.profiler.machine.system import memory_limit
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
 V1 = (

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gnomon.profiler.descendants import descendants
-from gnomon.profiler.host import HostWatch
-from gnomon.profiler.process import PlainReader, PsutilReader
-from gnomon.profiler.system import COLUMNS, SystemMonitor
+from gnomon.profiler.machine.descendants import descendants
+from gnomon.profiler.machine.host import HostWatch
+from gnomon.profiler.machine.process import PlainReader, PsutilReader
+from gnomon.profiler.machine.system import COLUMNS, SystemMonitor
 
 psutil = pytest.importorskip("psutil")
 
@@ -35,6 +35,10 @@ print(child.pid, flush=True)
 input()
 child.communicate(b"x")
 """
+
+
+#: How far apart two readings of processor time at the same moment may be: the system counts in hundredths.
+JIFFIES = 0.04
 
 
 @pytest.fixture
@@ -62,31 +66,34 @@ def used(monitor, column):
 
 def test_cpu_of_this_process():
     monitor = SystemMonitor(children=False)
+    outside = time.process_time()
     monitor.sample()
-    before = time.process_time()
+    inside = time.process_time()
     compute(0.2)
+    least = time.process_time() - inside
     monitor.sample()
-    after = time.process_time()
-    assert used(monitor, "cpu") == pytest.approx(after - before, abs=0.03)
+    most = time.process_time() - outside
+    assert least - JIFFIES <= used(monitor, "cpu") <= most + JIFFIES
     assert isnan(monitor.series.last()["cpu_children"])
 
 
 def test_children_count(busy_child):
     child = psutil.Process(busy_child.pid)
     monitor = SystemMonitor(children_every=0.0)
+    outside = sum(child.cpu_times()[:2])
     monitor.sample()
-    before = sum(child.cpu_times()[:2])
+    inside = sum(child.cpu_times()[:2])
     deadline = time.monotonic() + 30
-    while (spent := sum(child.cpu_times()[:2]) - before) < 0.3:
+    while (least := sum(child.cpu_times()[:2]) - inside) < 0.3:
         assert time.monotonic() < deadline
         time.sleep(0.05)
         monitor.sample()
     row = monitor.sample()
-    spent = sum(child.cpu_times()[:2]) - before
+    most = sum(child.cpu_times()[:2]) - outside
     assert row["children"] == 1
     assert row["memory_children"] >= 60_000_000
     assert row["memory"] >= row["memory_children"] + 1_000_000
-    assert used(monitor, "cpu_children") == pytest.approx(spent, abs=0.1)
+    assert least - JIFFIES <= used(monitor, "cpu_children") <= most + JIFFIES
     assert used(monitor, "cpu") >= used(monitor, "cpu_children")
     busy_child.kill()
     busy_child.wait()
@@ -211,7 +218,7 @@ class Machine:
 
 def test_rates_of_the_machine(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr("gnomon.profiler.host.monotonic", lambda: clock[0])
+    monkeypatch.setattr("gnomon.profiler.machine.host.monotonic", lambda: clock[0])
     machine = Machine()
     host = HostWatch(machine)
     machine.network = {"eth0": [3000, 1000], "lo": [500, 500]}
@@ -257,7 +264,7 @@ def test_a_process_that_is_gone_reads_as_none():
 WITHOUT = """
 import sys
 sys.modules["psutil"] = None
-from gnomon.profiler.system import SystemMonitor
+from gnomon.profiler.machine.system import SystemMonitor
 import json
 monitor = SystemMonitor()
 row = monitor.sample()

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from gnomon.profiler import frames, regions, stacks, tree
 from gnomon.profiler.build import is_compiled
-from gnomon.profiler.frames import Functions, Marker
-from gnomon.profiler.regions import region
-from gnomon.profiler.session import MARKER, REGION
-from gnomon.profiler.stacks import LABEL_BITS, NODE_BITS, Look, Watched
-from gnomon.profiler.tree import Tree, heaviest
+from gnomon.profiler.marks import regions
+from gnomon.profiler.marks.markers import Marker
+from gnomon.profiler.marks.regions import region
+from gnomon.profiler.sampling import frames, stacks, tree
+from gnomon.profiler.sampling.frames import Functions
+from gnomon.profiler.sampling.stacks import LABEL_BITS, NODE_BITS, Look, Watched
+from gnomon.profiler.sampling.tree import Tree, heaviest
+from gnomon.profiler.sessions.session import MARKER, REGION
 
 NODE = (1 << NODE_BITS) - 1
 LABEL = (1 << LABEL_BITS) - 1
@@ -427,7 +429,8 @@ TRACE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import test_tree as t
-from gnomon.profiler import regions, stacks
+from gnomon.profiler.marks import regions
+from gnomon.profiler.sampling import stacks
 regions.watch()
 print(stacks.__file__.endswith(".py"))
 for body in (t.twice, t.alternate, t.outer_region, t.holds_a_generator, lambda stand: t.recurse(stand, 300)):

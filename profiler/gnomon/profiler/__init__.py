@@ -9,6 +9,18 @@
     print(sampler.session().duration)
 
 Names are imported when they are first used, so that a program pays only for the instruments that it takes.
+
+Rooms, each of which uses only those above it, and the modules of this folder:
+    sessions     what was sampled, as a value; ``export`` shows or hands it on
+    reading      how stacks are read, and the heartbeat for monitors
+    marks        labels and regions: what threads say about themselves
+    sampling     the sampler
+    interpreter  monitors of the GIL and of garbage collection
+    loops        the monitor of event loops
+    machine      the monitor of process and machine
+    watching     all of them together for a service, in one line
+    program, deep, __main__     other programs under the sampler; one function under pyinstrument; the command
+    clock, cost, histogram, series, build     what the rooms are built on
 """
 
 from __future__ import annotations
@@ -16,22 +28,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gnomon.profiler.build import use_chosen_build
-
 if TYPE_CHECKING:
-    from gnomon.profiler.gc_monitor import GcMonitor
-    from gnomon.profiler.gil import GilMonitor
     from gnomon.profiler.histogram import Histogram
-    from gnomon.profiler.labels import label, set_label
-    from gnomon.profiler.loop import LoopMonitor
-    from gnomon.profiler.regions import region
-    from gnomon.profiler.sampler import Sampler, Statistics
-    from gnomon.profiler.session import Difference, Session
-    from gnomon.profiler.stalls import Stall
-    from gnomon.profiler.system import SystemMonitor
+    from gnomon.profiler.interpreter.gc_monitor import GcMonitor
+    from gnomon.profiler.interpreter.gil import GilMonitor
+    from gnomon.profiler.loops.monitor import LoopMonitor
+    from gnomon.profiler.loops.stalls import Stall
+    from gnomon.profiler.machine.system import SystemMonitor
+    from gnomon.profiler.marks.labels import label, set_label
+    from gnomon.profiler.marks.regions import region
+    from gnomon.profiler.sampling.sampler import Sampler, Statistics
+    from gnomon.profiler.sessions.session import Difference, Session
     from gnomon.profiler.watching import Watch, watch
-
-use_chosen_build(__name__, __path__)
 
 __all__ = [
     "Difference",
@@ -52,20 +60,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Difference": "session",
-    "GcMonitor": "gc_monitor",
-    "GilMonitor": "gil",
+    "Difference": "sessions.session",
+    "GcMonitor": "interpreter.gc_monitor",
+    "GilMonitor": "interpreter.gil",
     "Histogram": "histogram",
-    "LoopMonitor": "loop",
-    "Sampler": "sampler",
-    "Session": "session",
-    "Stall": "stalls",
-    "Statistics": "sampler",
-    "SystemMonitor": "system",
+    "LoopMonitor": "loops.monitor",
+    "Sampler": "sampling.sampler",
+    "Session": "sessions.session",
+    "Stall": "loops.stalls",
+    "Statistics": "sampling.sampler",
+    "SystemMonitor": "machine.system",
     "Watch": "watching",
-    "label": "labels",
-    "region": "regions",
-    "set_label": "labels",
+    "label": "marks.labels",
+    "region": "marks.regions",
+    "set_label": "marks.labels",
     "watch": "watching",
 }
 

@@ -27,10 +27,10 @@ from typing import TextIO
 
 from gnomon.profiler import export
 from gnomon.profiler.export.text import to_text
-from gnomon.profiler.processors import below, drop_functions, hide_library, keep_busy
 from gnomon.profiler.program import Program, ProgramError, load_module, load_script, run, shorten_tracebacks
-from gnomon.profiler.sampler import Sampler
-from gnomon.profiler.session import Function, Session
+from gnomon.profiler.sampling.sampler import Sampler
+from gnomon.profiler.sessions.processors import below, drop_functions, hide_library, keep_busy
+from gnomon.profiler.sessions.session import Function, Session
 
 __all__ = ["main"]
 
@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         help="one of those below, if the file's name doesn't tell",
     )
     add("-i", "--interval", type=float, default=0.0101, metavar="SECONDS", help="between samples (default: 0.0101)")
-    add("--budget", type=float, default=0.05, metavar="SHARE", help="of one CPU for sampling at most (default: 0.05)")
+    add("--budget", type=float, default=0.05, metavar="SHARE", help="of the time, for sampling (default: 0.05)")
     add("--main-thread", action="store_true", help="sample the main thread only")
     add("--busy", action="store_true", help="leave out samples of threads that wait")
     add("--all", action="store_true", help="text: show the insides of libraries, too")

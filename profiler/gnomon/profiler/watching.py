@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.profiler.cost import Cost
-from gnomon.profiler.gc_monitor import GcMonitor
-from gnomon.profiler.gil import GilMonitor
-from gnomon.profiler.loop import LoopMonitor
-from gnomon.profiler.sampler import Sampler
-from gnomon.profiler.session import Session
-from gnomon.profiler.stalls import Stall
-from gnomon.profiler.system import SystemMonitor
-from gnomon.profiler.ticker import tick_source
+from gnomon.profiler.interpreter.gc_monitor import GcMonitor
+from gnomon.profiler.interpreter.gil import GilMonitor
+from gnomon.profiler.loops.monitor import LoopMonitor
+from gnomon.profiler.loops.stalls import Stall
+from gnomon.profiler.machine.system import SystemMonitor
+from gnomon.profiler.reading.ticker import tick_source
+from gnomon.profiler.sampling.sampler import Sampler
+from gnomon.profiler.sessions.session import Session
 
 __all__ = ["Watch", "watch"]
 

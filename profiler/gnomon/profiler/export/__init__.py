@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from gnomon.profiler.session import Session
+from gnomon.profiler.sessions.session import Session
 
 __all__ = ["FORMATS", "Format", "format_of", "render", "write"]
 

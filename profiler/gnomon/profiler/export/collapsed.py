@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from gnomon.profiler.export.words import place_text, plain
-from gnomon.profiler.session import MARKER, REGION, Function, Session
+from gnomon.profiler.sessions.session import MARKER, REGION, Function, Session
 
 __all__ = ["to_collapsed"]
 

@@ -21,11 +21,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from gnomon.profiler.calltree import THREAD, CallTree, FunctionTime, by_function, call_tree
 from gnomon.profiler.export.words import facts, place_text, plain, seconds_text, share_text
-from gnomon.profiler.names import is_idle
-from gnomon.profiler.processors import fold, is_library
-from gnomon.profiler.session import MARKER, REGION, Function, Session
+from gnomon.profiler.sessions.calltree import THREAD, CallTree, FunctionTime, by_function, call_tree
+from gnomon.profiler.sessions.names import is_idle
+from gnomon.profiler.sessions.processors import fold, is_library
+from gnomon.profiler.sessions.session import MARKER, REGION, Function, Session
 
 __all__ = ["to_html"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gnomon.profiler.session import Session
+from gnomon.profiler.sessions.session import Session
 
 __all__ = ["Sample", "by_thread"]
 

@@ -14,8 +14,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from gnomon.profiler.export.ordered import by_thread
-from gnomon.profiler.names import module_of, modules_by_file
-from gnomon.profiler.session import MARKER, Bucket, Function, Nodes, Samples, Session, Thread
+from gnomon.profiler.sessions.names import module_of, modules_by_file
+from gnomon.profiler.sessions.session import MARKER, Bucket, Function, Nodes, Samples, Session, Thread
 
 if TYPE_CHECKING:
     from pyinstrument.session import Session as PyinstrumentSession

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnomon.profiler.export.ordered import by_thread
 from gnomon.profiler.export.words import plain
-from gnomon.profiler.session import MARKER, REGION, Function, Session
+from gnomon.profiler.sessions.session import MARKER, REGION, Function, Session
 
 __all__ = ["to_speedscope"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from gnomon.profiler.calltree import THREAD, CallTree, by_function, call_tree
 from gnomon.profiler.export.words import facts, place_text, plain, seconds_text, share_text
-from gnomon.profiler.processors import fold
-from gnomon.profiler.session import MARKER, Session
+from gnomon.profiler.sessions.calltree import THREAD, CallTree, by_function, call_tree
+from gnomon.profiler.sessions.processors import fold
+from gnomon.profiler.sessions.session import MARKER, Session
 
 __all__ = ["to_text"]
 

@@ -5,8 +5,8 @@ Contents: seconds_text, share_text, place_text, plain, facts.
 
 from __future__ import annotations
 
-from gnomon.profiler.calltree import short_path
-from gnomon.profiler.session import MARKER, REGION, Function, Session
+from gnomon.profiler.sessions.calltree import short_path
+from gnomon.profiler.sessions.session import MARKER, REGION, Function, Session
 
 __all__ = ["facts", "place_text", "plain", "seconds_text", "share_text"]
 

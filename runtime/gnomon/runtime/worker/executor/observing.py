@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gnomon.profiler import labels
-from gnomon.profiler.plain import current_frames
+from gnomon.profiler.marks import labels
+from gnomon.profiler.reading.plain import current_stacks
+from gnomon.profiler.reading.weighed import frames_of
 from gnomon.runtime.messages import ErrorRecord, Failure, Message, Request, Response
 from gnomon.runtime.worker.executor.context import Place
 
@@ -138,18 +139,16 @@ class Observing:
 
     def call_stack(self, task_ids: tuple[int, ...] | None = None) -> tuple[tuple[Any, tuple[str, ...]], ...]:
         """Pairs of key and stack, outermost frame first, of the runs under way (of these tasks, if given)."""
-        frames = current_frames()
+        stacks = current_stacks()
         found = []
         for ident, place in tuple(self._places.items()):
-            row, frame = place.row, frames.get(ident)
-            if row is None or frame is None or (task_ids is not None and row[0] not in task_ids):
+            row, stack = place.row, stacks.get(ident)
+            if row is None or stack is None or (task_ids is not None and row[0] not in task_ids):
                 continue
-            stack: list[str] = []
-            while frame is not None:
-                code = frame.f_code
-                if os.path.dirname(code.co_filename) == _OURS:
+            theirs: list[str] = []
+            for frame in reversed(frames_of(stack)):
+                if os.path.dirname(frame.file) == _OURS:
                     break
-                stack.append(f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_qualname}')
-                frame = frame.f_back
-            found.append((row[2], tuple(reversed(stack)) or (_IN_C,)))
+                theirs.append(f'File "{frame.file}", line {frame.line}, in {frame.function}')
+            found.append((row[2], tuple(reversed(theirs)) or (_IN_C,)))
         return tuple(found)

@@ -1,0 +1,5 @@
+cdef class Marker:
+    cdef public str name
+
+cdef class Region(Marker):
+    pass
