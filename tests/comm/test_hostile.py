@@ -220,6 +220,29 @@ def test_few_half_open_connections_at_a_time(run: Run, wire: Transport, caplog: 
     assert "too many connections" in caplog.text
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only 127.0.0.1 is this machine")
+def test_a_flood_crowds_out_itself_before_others(run: Run, tcp: Transport) -> None:
+    """However many come from one address, the oldest of another is not dropped for them."""
+
+    async def main() -> None:
+        with config.set({"comm.half_open": 8, "comm.handshake_timeout": 60}):
+            server = await Server().start(tcp.address)
+        port = port_of(server.address)
+        honest = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port), 10)
+        source = ("127.0.0.2", 0)
+        flood = [await asyncio.open_connection("127.0.0.1", port, local_addr=source) for _ in range(50)]
+        assert all(await asyncio.gather(*(_ended(reader) for reader, _ in flood[:40])))
+        identity = Security().identity("client", accept=("scheduler",))
+        await asyncio.to_thread(handshake_blocking, honest, identity, initiator=True, address=server.address)
+        assert await server.end()
+        for _, writer in flood:
+            writer.close()
+        honest.close()
+        await server.close()
+
+    run(main())
+
+
 async def _ended(reader: asyncio.StreamReader) -> bool:
     try:
         return await reader.read() == b""

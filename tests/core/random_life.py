@@ -24,6 +24,7 @@ ACTIONS = {
     "join": 3,
     "die": 1,
     "executor_dies": 1,
+    "retire": 1,
     "finish": 14,
     "fail": 2,
     "secede": 1,
@@ -108,7 +109,7 @@ class Life:
         self.env.want(self.clients[a % 2], f"k-{b % 13}")
 
     def scatter(self, a, b, c):
-        if self.env.workers or c % 2:
+        if c % 2 or any(not ws.retiring for ws in self.env.model.workers.values()):
             value = b"v" if c % 2 else None
             _, rows = self.env.scatter(self.clients[a % 2], f"k-{b % 13}", value=value, copies=c % 3)
             self.data.extend(rows)
@@ -137,6 +138,11 @@ class Life:
         worker = self.worker(a)
         if worker is not None:
             self.env.lose(worker, safe=bool(b % 2))
+
+    def retire(self, a, b, c):
+        worker = self.worker(a)
+        if worker is not None:
+            self.env.step(reactor.on_retire_workers, (worker.worker_id,))
 
     def executor_dies(self, a, b, c):
         worker = self.worker(a)

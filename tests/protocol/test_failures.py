@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 import threading
 import traceback
 
 import pytest
+from tblib import pickling_support
 
 from gnomon.runtime import errors
 from gnomon.runtime.messages import ByReference, ErrorRecord, decode, encode
@@ -131,6 +133,18 @@ def test_an_exception_without_a_text():
     assert isinstance(result, BadText)
 
 
+@pytest.fixture(params=["plain", "taught"])
+def interpreter(request):
+    """The interpreter as it is, and as it is where a library has taught it to pickle exceptions with all they have."""
+    known = dict(copyreg.dispatch_table)
+    if request.param == "taught":
+        pickling_support.install()
+    yield
+    copyreg.dispatch_table.clear()
+    copyreg.dispatch_table.update(known)
+
+
+@pytest.mark.usefixtures("interpreter")
 def test_cause_and_context():
     def inner():
         raise KeyError("first")
@@ -210,6 +224,7 @@ def test_huge_exceptions_are_not_sent_whole():
     assert result.message.startswith("yyy")
 
 
+@pytest.mark.usefixtures("interpreter")
 def test_deep_recursion():
     def dive(n):
         dive(n + 1)
@@ -224,6 +239,26 @@ def test_deep_recursion():
     assert len(record.traceback) < 20_000
 
 
+@pytest.mark.usefixtures("interpreter")
+def test_an_exception_of_main_is_pickled_by_value_and_alone():
+    space = {"__name__": "__main__"}
+    exec("class Mine(Exception): pass", space)
+    pickling_support.install(space["Mine"])
+    exc = space["Mine"]("mine")
+    exc.__context__ = TwoArguments(1, 2)
+    result = there_and_back(exc)
+    assert type(result).__name__ == "Mine"
+    assert result.args == ("mine",)
+    assert isinstance(result.__context__, RemoteError)
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_what_users_registered_for_their_exceptions_is_used():
+    copyreg.pickle(Plain, lambda exc: (Plain, ("by their own",)))
+    assert there_and_back(Plain("x")).args == ("by their own",)
+
+
+@pytest.mark.usefixtures("interpreter")
 def test_long_chains_of_context_end():
     exc: BaseException = ValueError(0)
     for i in range(500):

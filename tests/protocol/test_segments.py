@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import subprocess
 import sys
 
 import pytest
@@ -164,3 +165,24 @@ def test_no_room_is_an_error_and_leaves_nothing():
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, previous)
     assert open_fds() == before
+
+
+@linux
+@pytest.mark.parametrize("refused", ["always", "without MFD_NOEXEC_SEAL", "with MFD_NOEXEC_SEAL"])
+def test_where_the_system_refuses_files_in_memory(refused):
+    """Sandboxes that know no memfd, systems that want them not executable, kernels that don't know how to say that."""
+    code = f"""
+import errno, os
+real = os.memfd_create
+def memfd_create(name, flags):
+    if {refused!r} == "always" or bool(flags & 8) == {refused.startswith("with ")}:
+        raise OSError(errno.EACCES, "refused")
+    return real(name, flags & ~8)
+os.memfd_create = memfd_create
+from gnomon.runtime.protocol import Segment
+with Segment.write([b"abc", bytes(500_000)]) as segment, Segment.received(os.dup(segment.fd), (3, 500_000)) as received:
+    assert [bytes(frame) for frame in Segment.frames(received.fd, received.layout)] == [b"abc", bytes(500_000)]
+    print("memfd" in os.readlink(f"/proc/self/fd/{{segment.fd}}"), os.fstat(segment.fd).st_nlink)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [str(refused != "always"), "0"]

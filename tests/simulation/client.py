@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon.runtime.messages import (
+    NO_OPTIONS,
     CancelFutures,
     ErrorRecord,
     Failure,
@@ -52,10 +53,18 @@ class Future:
 
 
 class Client:
-    """One client. The ``shared`` keys may be anybody's, others are its own."""
+    """One client. The ``shared`` keys may be anybody's, others its own. ``narrow``: it asks for few, over and over."""
 
     def __init__(
-        self, world: World, oracle: Oracle, network: Network, scheduler: Scheduler, name: str, wishes: list[TaskOptions]
+        self,
+        world: World,
+        oracle: Oracle,
+        network: Network,
+        scheduler: Scheduler,
+        name: str,
+        wishes: list[TaskOptions],
+        hostile: bool,
+        narrow: bool,
     ) -> None:
         self.world = world
         self.oracle = oracle
@@ -63,9 +72,11 @@ class Client:
         self.scheduler = scheduler
         self.name = name
         self.alive = True
+        self.hostile = hostile
         self.futures: dict[int, Future] = {}
         self.quarrels = 0
         self._wishes = wishes
+        self._narrow = narrow
         self._chance = world.random(f"client/{name}")
         self._unused_future = 1
         self._unused_request = 1
@@ -76,7 +87,7 @@ class Client:
         self._cancelled_keys: list[str] = []
         self._redefined: set[str] = set()
         self._answers: dict[int, Callable[[Any], None]] = {}
-        self.connection = Connection(world, name, False, self._receive)
+        self.connection = Connection(world, name, None, self._receive)
         connection = self.connection
         self._up = Link(world, f"{name}/up", lambda batch: scheduler.receive(connection, batch), (50, 2000))
         self._up.send(OPENED)
@@ -86,9 +97,12 @@ class Client:
     def act(self) -> None:
         """Do one thing that a client may do."""
         chance = self._chance
+        if self._narrow:
+            chance.choice((self.pure_chain, *[self.flicker] * 4, self.release, self.retry))()
+            return
         often = (self.submit, self.submit, self.submit, self.fan_out, self.pure_chain)
-        deeds = (*often, self.release, self.release, self.cancel, self.retry, self.redefine, self.want, self.scatter)
-        chance.choice(deeds)()
+        seldom = (self.cancel, self.retry, self.redefine, self.want, self.scatter, self.flicker)
+        chance.choice((*often, self.release, self.release, *seldom))()
 
     def submit(self) -> None:
         """A small random graph, on top of what there is; some keys are not new."""
@@ -162,7 +176,8 @@ class Client:
             self._unused_code += 1
             brought = ((self._pure_code, b"pure"),)
         codes = (self._pure_code,) * len(keys)
-        self._up.send([UpdateGraph(brought, tuple(keys), codes, tuple(payloads), rows, (), tuple(futures))])
+        options = (TaskOptions(retries=3),) if self._narrow else (NO_OPTIONS,)
+        self._up.send([UpdateGraph(brought, tuple(keys), codes, tuple(payloads), rows, (), tuple(futures), options)])
 
     def redefine(self) -> None:
         """Give keys that failed another definition, without a word to the old."""
@@ -204,9 +219,7 @@ class Client:
 
     def release(self) -> None:
         """Let go of some futures."""
-        futures = self._some()
-        self.oracle.tainted.update(f.key for f in futures if not f.payload)  # data that can't be made again
-        self.release_all(futures)
+        self.release_all(self._some())
 
     def release_all(self, futures: list[Future]) -> None:
         """Let go of these."""
@@ -221,7 +234,6 @@ class Client:
         if not futures:
             return
         force = self._chance.random() < 0.2
-        self.oracle.tainted.update(f.key for f in futures)
         self._up.send([CancelFutures(tuple(f.future_id for f in futures), force, "cancelled", "by a client")])
         for future in futures:
             future.state = CANCELLED
@@ -243,6 +255,24 @@ class Client:
         key = f"shared-{self._chance.randint(0, 15)}"
         self._up.send([WantKeys((key,), (self._new_future(key, b"", False),))])
 
+    def flicker(self) -> None:
+        """Want a part of a chain, let go of it, want it again in quick succession: its runs overlap."""
+        chance = self._chance
+        ends = [f.key for f in self.futures.values() if f.key.startswith("pure") and f.payload and f.state == DONE]
+        group, _, length = chance.choice(ends or ["pure-0-0"]).rpartition("-")
+        if length == "0":
+            self.pure_chain()  # there is none of which a part was released
+            return
+        key = f"{group}-{chance.randint(0, int(length) - 1)}"
+        pause = chance.randint(200, 5000)
+        for i in range(chance.randint(2, 8)):
+            self.world.after(i * pause, self._want_anew, key)
+
+    def _want_anew(self, key: str) -> None:
+        if self.alive:
+            self.release_all([f for f in self.futures.values() if f.key == key and not f.payload])
+            self._up.send([WantKeys((key,), (self._new_future(key, b"", False),))])
+
     def scatter(self) -> None:
         """Bring data: small inside the message, large to workers."""
         self._unused_key += 1
@@ -253,7 +283,6 @@ class Client:
         number = self._unused_request
         self._unused_request += 1
         if not small:
-            self.oracle.tainted.add(key)
             future = self.futures[future_id]
             future.request = number
             self._answers[number] = lambda rows: self._send_values(future, rows[0])
@@ -280,7 +309,6 @@ class Client:
         """Close the stream without a word."""
         self.alive = False
         self.world.trace(self.name, "leaves")
-        self.oracle.tainted.update(f.key for f in self.futures.values())
         self.connection.down.cut()
         self._up.cut(CLOSED)
 
@@ -309,8 +337,7 @@ class Client:
                     self._cancelled(future_id, message)
             elif kind is FuturesPending:
                 for future_id in message.future_ids:
-                    if future_id in self.futures:
-                        self.futures[future_id].state = PENDING
+                    self._pending(future_id)
             elif kind is Failure:
                 self._answers.pop(message.request_id)
                 for future in [f for f in self.futures.values() if f.request == message.request_id]:
@@ -334,6 +361,8 @@ class Client:
         future = self.futures.get(future_id)
         if future is None:
             return
+        if future.state == DONE:
+            raise SimulationError(f"{self.name}: {future.key} is done a second time, and wasn't said to be pending")
         if self._promise(future).hopeless:
             raise SimulationError(f"{self.name}: {future.key} is done, but it always fails")
         future.state = DONE
@@ -341,6 +370,15 @@ class Client:
             self._check(future, value)
         elif not future.gathering:
             self._gather(future)
+
+    def _pending(self, future_id: int) -> None:
+        future = self.futures.get(future_id)
+        if future is None:
+            return
+        if future.state == DONE and not self.hostile and future.payload not in self._promise(future).blamed:
+            # (One that is to blame may be a value that can't leave its worker: that is made anew.)
+            raise SimulationError(f"{self.name}: {future.key} is computed again, though nothing was lost")
+        future.state = PENDING
 
     def _check(self, future: Future, value: bytes) -> None:
         expected = self._promise(future).value
@@ -357,6 +395,10 @@ class Client:
             return  # the task was gone as soon as it had come; that it is cancelled comes next
         promise = self._promise(future)
         if error.type_name == "ValueError" and error.text.encode() in promise.blamed:
+            payload = error.text.encode()
+            wish = self.oracle.wishes[payload]
+            if not self.oracle.definitions[payload].trapped and self.oracle.raised.get(payload, 0) <= wish.retries:
+                raise SimulationError(f"{self.name}: {future.key} failed with retries left")
             return
         if "CommError" in error.type_name and self.network.was_blocked:
             return
@@ -373,7 +415,9 @@ class Client:
         ident = self.connection.ident
         promise = self.oracle.promises.get((ident or 0, future_id))
         future.state = CANCELLED
-        if promise is not None and self.oracle.tainted.isdisjoint(promise.keys):
+        if promise is None or (ident or 0, future_id) in self.oracle.cancelled:
+            return
+        if message.reason != "lost" or not promise.brought:
             raise SimulationError(f"{self.name}: {future.key} was cancelled for no good reason: {message}")
 
     # Values

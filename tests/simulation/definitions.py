@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
         value: its value, whenever it is done.
         blamed: payloads of the definitions, its own and those it needs, whose failure may be its failure.
         hopeless: whether one of them always fails.
-        keys: its key and those of all it needs.
+        brought: whether it, or something that it needs, is data that a client brought, and can't be made again.
         task_ids: its id and those of all it needs.
     """
 
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     value: bytes
     blamed: frozenset[bytes]
     hopeless: bool
-    keys: frozenset[Any]
+    brought: bool
     task_ids: frozenset[int]
 
 
@@ -61,15 +61,18 @@ def value_of(payload: bytes, inputs: list[bytes]) -> bytes:
 class Oracle:
     """Knows every definition, and what each task of the scheduler must come to."""
 
-    def __init__(self, chance: random.Random, faults: bool) -> None:
+    def __init__(self, chance: random.Random, faults: bool, narrow: bool) -> None:
         self._random = chance
         self._faults = faults
+        self._narrow = narrow
         self.definitions: dict[bytes, Definition] = {}
         self.outcomes: dict[int, Outcome] = {}
         self.scattered: dict[int, bytes] = {}
         self.runs: dict[bytes, int] = {}
         self.deaths: dict[int, int] = {}
-        self.tainted: set[Any] = set()
+        self.cancelled: set[tuple[int, int]] = set()
+        self.wishes: dict[bytes, Any] = {}
+        self.raised: dict[bytes, int] = {}
         self.pure: dict[str, bytes] = {}
         self.promises: dict[tuple[int, int], Outcome] = {}
 
@@ -78,10 +81,13 @@ class Oracle:
         chance = self._random
         payload = f"d{len(self.definitions)}".encode()
         small = not large and chance.random() < 0.6
-        ticks = int(10 ** chance.uniform(1.0, 4.7))
+        # In a narrow cluster runs last about as long as messages take, so that ends cross with other news.
+        ticks = int(10 ** (chance.uniform(2.5, 3.7) if self._narrow else chance.uniform(1.0, 4.7)))
         failures = kills = 0
         draw = chance.random()
-        if draw < 0.04:
+        if self._narrow:
+            failures = chance.choice((0, 0, 1, 2))
+        elif draw < 0.04:
             failures = ALWAYS
         elif draw < 0.10:
             failures = chance.randint(1, 3)
@@ -112,19 +118,20 @@ class Oracle:
         if known is not None:
             return known
         inputs = [self.learn(dep) for dep in task.dependencies]
-        keys = {task.key}.union(*[i.keys for i in inputs])
         ids = {task.task_id}.union(*[i.task_ids for i in inputs])
         blamed: set[bytes] = set().union(*[i.blamed for i in inputs])
         hopeless = any(i.hopeless for i in inputs)
+        brought = task.code is None or any(i.brought for i in inputs)
         if task.code is None:
             value = self.scattered[task.task_id]
         else:
             definition = self.definitions[task.payload]
+            self.wishes[task.payload] = task.options.wish
             value = value_of(task.payload, [i.value for i in inputs])
             if definition.failures or definition.kills or definition.trapped:
                 blamed.add(task.payload)
             hopeless = hopeless or ALWAYS in (definition.failures, definition.kills)
         own = b"" if task.code is None else task.payload
-        outcome = Outcome(own, value, frozenset(blamed), hopeless, frozenset(keys), frozenset(ids))
+        outcome = Outcome(own, value, frozenset(blamed), hopeless, brought, frozenset(ids))
         self.outcomes[task.task_id] = outcome
         return outcome

@@ -43,6 +43,7 @@ class Executor:
         world: World,
         oracle: Oracle,
         pools: dict[str, int],
+        resources: dict[str, float],
         emit: Callable[[Message], None],
         die: Callable[[], None],
     ) -> None:
@@ -51,11 +52,13 @@ class Executor:
         self._emit = emit
         self._die = die
         self._free = dict(pools)
+        self._resources = resources
         self._queues: dict[str, list[_Row]] = {name: [] for name in pools}
         self._codes: set[int] = set()
         self.store: dict[int, bytes] = {}
         self._trapped: dict[int, ErrorRecord] = {}
         self.running: dict[tuple[int, int], str] = {}
+        self._wishes: dict[tuple[int, int], Any] = {}
         self.alive = True
 
     @property
@@ -123,6 +126,7 @@ class Executor:
         number = self._oracle.runs.get(row.payload, 0)
         self._oracle.runs[row.payload] = number + 1
         self.running[(row.task_id, row.attempt)] = name
+        self._check_wish(name, row)
         inputs = [self.store.get(dep) for dep in row.dependencies]
         ticks = definition.ticks
         if number < definition.kills:
@@ -131,6 +135,19 @@ class Executor:
         if definition.secedes and number >= definition.failures:
             self._world.after(ticks // 2, self._secede, row)
         self._world.after(ticks, self._end, row, definition, number, inputs)
+
+    def _check_wish(self, name: str, row: _Row) -> None:
+        """A run is on the threads that it asked for, and there is enough of what it takes."""
+        wish = self._oracle.wishes.get(row.payload)
+        if wish is None:
+            return  # nobody's future ever depended on it
+        if name != (wish.executor if wish.executor in self._free else ""):
+            raise SimulationError(f"task {row.task_id} for executor {wish.executor!r} runs on {name!r}")
+        self._wishes[(row.task_id, row.attempt)] = wish
+        for resource, total in self._resources.items():
+            taken = sum(dict(w.resources).get(resource, 0.0) for w in self._wishes.values())
+            if taken > total:
+                raise SimulationError(f"runs take {taken} of {total} {resource}: {list(self._wishes)}")
 
     def _crash(self, row: _Row) -> None:
         if self.alive:
@@ -149,6 +166,7 @@ class Executor:
         if not self.alive:
             return
         name = self.running.pop((row.task_id, row.attempt))
+        self._wishes.pop((row.task_id, row.attempt), None)
         if name != "seceded":
             self._free[name] += 1
         start = self._world.now - definition.ticks / 1e6
@@ -157,6 +175,7 @@ class Executor:
         present = [value for value in inputs if value is not None]
         if number < definition.failures:
             error = ErrorRecord("ValueError", row.payload.decode())
+            self._oracle.raised[row.payload] = self._oracle.raised.get(row.payload, 0) + 1
             self._emit(TasksErred(*one, (error,), (0,), timings))
         elif len(present) < len(inputs):
             error = ErrorRecord("KeyError", "a dependency was not in the store")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gnomon.runtime.core import arrival, recovery, replicas, transitions
+from gnomon.runtime.core import Model, Outbox, arrival, reactor, recovery, replicas, transitions
 from gnomon.runtime.worker.state import changes, events
 from tests.simulation import scheduler, worker
 from tests.simulation.scenario import simulate
@@ -96,6 +96,42 @@ def _never_lets_go(model: Any, outbox: Any, task: Any) -> None:
     """Released tasks are kept."""
 
 
+def _of_current_runs(right: Callable[..., Any]) -> Callable[..., Any]:
+    """News of any attempt is taken for news of the current one."""
+
+    def wrong(model: Any, outbox: Any, worker_id: int, message: Any, now: float) -> None:
+        known = [model.by_id.get(task_id) for task_id in message.task_ids]
+        attempts = [a if t is None else t.attempt for a, t in zip(message.attempts, known, strict=True)]
+        right(model, outbox, worker_id, message._replace(attempts=tuple(attempts)), now)
+
+    return wrong
+
+
+def _no_retries(model: Any, outbox: Any, worker_id: int, message: Any, now: float) -> None:
+    for task_id in message.task_ids:
+        if task_id in model.by_id:
+            model.by_id[task_id].retries = 0
+    _on_tasks_erred(model, outbox, worker_id, message, now)
+
+
+def _blames_bystanders(model: Any, outbox: Any, worker_id: int, message: Any, now: float) -> None:
+    """Whatever a worker had is to blame for the death of its executor."""
+    all_of_it = list(model.workers[worker_id].processing) if worker_id in model.workers else []
+    ids, attempts = tuple(t.task_id for t in all_of_it), tuple(t.attempt for t in all_of_it)
+    _on_executor_lost(model, outbox, worker_id, message._replace(running=ids, attempts=attempts), now)
+
+
+def _any_worker(model: Any, options: Any) -> Any:
+    """Tasks go to workers whatever they ask for."""
+    return list(model.workers.values())
+
+
+def _nobody_is_told(outbox: Any, task: Any) -> None:
+    """That a value is computed again stays a secret."""
+
+
+_on_tasks_erred = reactor.on_tasks_erred
+_on_executor_lost = reactor.on_executor_lost
 _handed_end = changes.handed_end
 _end_handed = changes.end_handed
 _on_tasks_returned = events.on_tasks_returned
@@ -118,6 +154,11 @@ BUGS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "scheduler keeps old definitions": (arrival, "gives_way", _old_definition),
     "scheduler lets tasks wait for a missing input": (replicas, "_take_back", _nobody_wakes),
     "scheduler never releases inputs": (transitions, "let_go", _never_lets_go),
+    "scheduler takes late ends": (reactor, "on_tasks_finished", _of_current_runs(reactor.on_tasks_finished)),
+    "scheduler never runs a task again": (reactor, "on_tasks_erred", _no_retries),
+    "scheduler blames bystanders": (reactor, "on_executor_lost", _blames_bystanders),
+    "scheduler ignores restrictions": (Model, "_find_eligible", _any_worker),
+    "scheduler tells nobody of a loss": (Outbox, "tell_pending", _nobody_is_told),
 }
 
 

@@ -52,7 +52,8 @@ class Cluster:
         chance = self.chance
         self.faults = 0
         self.hostile = chance.random() < 0.85
-        self.oracle = Oracle(self.world.random("definitions"), self.hostile)
+        self.narrow = chance.random() < 0.15  # one worker and few keys: what is late meets what is current
+        self.oracle = Oracle(self.world.random("definitions"), self.hostile, self.narrow)
         settings = core.Settings(
             allowed_failures=3,
             unknown_duration=chance.choice((0.001, 0.5)),
@@ -60,10 +61,10 @@ class Cluster:
             steal_latency=chance.choice((0.0001, 0.005)),
             validate=True,
         )
-        self.scheduler = Scheduler(self.world, self.oracle, settings)
+        self.scheduler = Scheduler(self.world, self.oracle, settings, self.hostile)
         self.network = Network(self.world)
         self.network.faulty = self.hostile
-        self.places = [_make_place(chance, i) for i in range(chance.randint(1, 5))]
+        self.places = [_make_place(chance, i) for i in range(1 if self.narrow else chance.randint(1, 5))]
         self.workers: dict[str, Worker] = {}
         self._starts = 0
         self._names = 0
@@ -88,6 +89,9 @@ class Cluster:
         """One deed of a client, or one thing that goes wrong."""
         chance = self.chance
         draw = chance.random()
+        if draw > 0.97 or (draw > 0.9 and not self.hostile):
+            self.retire()
+            return
         if draw < 0.75 or not self.hostile:
             clients = [c for c in self.clients if c.alive]
             chance.choice(clients).act() if clients else self.add_client()
@@ -105,7 +109,7 @@ class Cluster:
             self.stop(chance.choice(workers), killed=True)
         elif workers and draw < 0.88:
             self.stop(chance.choice(workers), killed=False)
-        elif workers and draw < 0.98:
+        elif workers and draw < 0.96:
             chance.choice(workers).lose_executor()
         else:
             asker = chance.choice([*[p.address for p in self.places], *[c.name for c in self.clients]])
@@ -128,11 +132,28 @@ class Cluster:
         if self.chance.random() < 0.7:
             self.world.after(self.chance.randint(0, 80_000), self.start, worker.place)
 
+    def retire(self) -> None:
+        """Send a worker home in good order; without faults only while another stays, so that nothing need be lost."""
+        steady = [w for w in self.workers.values() if w.alive and w.registered and not w.connection.retiring]
+        if len(steady) > (0 if self.hostile else 1):
+            worker = self.chance.choice(steady)
+            self.scheduler.retire(worker.connection)
+            self._replace(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        """Once it has left, another comes up in its place."""
+        if worker.alive:
+            self.world.after(20_000, self._replace, worker)
+        else:
+            self.start(worker.place)
+
     def add_client(self) -> None:
         """Another client."""
         self._names += 1
         name = f"c{self._names}"
-        self.clients.append(Client(self.world, self.oracle, self.network, self.scheduler, name, self.wishes))
+        wishes, hostile, narrow = self.wishes, self.hostile, self.narrow
+        client = Client(self.world, self.oracle, self.network, self.scheduler, name, wishes, hostile, narrow)
+        self.clients.append(client)
 
     # The end
 

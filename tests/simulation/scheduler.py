@@ -9,6 +9,7 @@ from gnomon.runtime.core import Model, Outbox, Settings, invariants, placement, 
 from gnomon.runtime.core.states import ERRED, RELEASED
 from gnomon.runtime.messages import (
     CancelFutures,
+    CloseWorker,
     ErrorRecord,
     ExecutorLost,
     Failure,
@@ -30,9 +31,13 @@ from gnomon.runtime.messages import (
     WorkerRegistered,
 )
 from tests.simulation.definitions import Oracle
+from tests.simulation.umpire import Umpire
 from tests.simulation.world import Link, SimulationError, World
 
 __all__ = ["CLOSED", "OPENED", "Connection", "Retired", "Scheduler"]
+
+#: Ticks without progress after which a retiring worker is sent home as it is.
+_PATIENCE = 2_000_000
 
 OPENED = ("opened",)
 CLOSED = ("closed",)
@@ -61,11 +66,18 @@ class Retired(tuple[()]):
 
 
 class Connection:
-    """The scheduler's end of a stream. ``ident`` is the id in the model, None before and after."""
+    """The scheduler's end of a stream, to a worker at ``place`` or, without one, to a client.
 
-    def __init__(self, world: World, name: str, is_worker: bool, deliver: Callable[[Any], None]) -> None:
+    ``ident`` is the id in the model, None before and after. ``retiring``: it is to leave in good order; ``free_to_go``:
+    and nothing kept it when it was told to.
+    """
+
+    def __init__(self, world: World, name: str, place: Any, deliver: Callable[[Any], None]) -> None:
         self.name = name
-        self.is_worker = is_worker
+        self.place = place
+        self.is_worker = place is not None
+        self.retiring = False
+        self.free_to_go = False
         self.down = Link(world, f"{name}/down", deliver, (50, 2000))
         self.ident: int | None = None
         self.closed = False
@@ -74,16 +86,19 @@ class Connection:
 class Scheduler:
     """One scheduler. ``receive`` is where links deliver; what comes in one instant is one loop turn."""
 
-    def __init__(self, world: World, oracle: Oracle, settings: Settings) -> None:
+    def __init__(self, world: World, oracle: Oracle, settings: Settings, hostile: bool) -> None:
         self.world = world
         self.oracle = oracle
+        self.hostile = hostile
         self.model = Model(settings)
+        self.umpire = Umpire(world, oracle, self.model)
         self.outbox = Outbox()
         self._inbox: list[tuple[Connection, Any]] = []
         self._workers: dict[int, Connection] = {}
         self._clients: dict[int, Connection] = {}
         self._stealing = False
         self._steal_ticks = world.random("steal").randint(2, 60) * 1000
+        self._retire_ticks = world.random("retire").randint(1, 60) * 1000
 
     def receive(self, connection: Connection, batch: Any) -> None:
         """Something arrives on a stream."""
@@ -113,6 +128,7 @@ class Scheduler:
         invariants.check_all(self.model)
         for ident, messages in self.outbox.drain_workers():
             if ident in self._workers:
+                self.umpire.check_mail(self._workers[ident].place, messages)
                 self._workers[ident].down.send(messages)
         for ident, messages in self.outbox.drain_clients():
             if ident in self._clients:
@@ -128,6 +144,27 @@ class Scheduler:
             stealing.balance(self.model, self.outbox, self.world.now)
             self._finish_turn()
 
+    def retire(self, connection: Connection) -> None:
+        """Send a worker home in good order."""
+        if connection.ident is not None and not connection.retiring:
+            connection.retiring = True
+            self._advance(connection, connection.ident, 0, self.world.ticks + _PATIENCE)
+
+    def _advance(self, connection: Connection, ident: int, kept: int, deadline: int) -> None:
+        """Let the brain do what is left to do for it, until nothing is or nothing moves."""
+        if connection.ident != ident:
+            return
+        count = reactor.on_retire_workers(self.model, self.outbox, (ident,), self.world.now)[ident]
+        self._finish_turn()
+        if count and count != kept:
+            deadline = self.world.ticks + _PATIENCE
+        if count and self.world.ticks < deadline:
+            self.world.after(self._retire_ticks, self._advance, connection, ident, count, deadline)
+            return
+        self.world.counts["retired with nothing left" if count == 0 else "retired with something left"] += 1
+        connection.free_to_go = count == 0
+        connection.down.send([CloseWorker("retired")])
+
     def _open(self, connection: Connection) -> None:
         if not connection.is_worker:
             ident = reactor.on_add_client(self.model, self.outbox, connection.name, self.world.now)
@@ -141,6 +178,8 @@ class Scheduler:
             return
         if connection.is_worker:
             del self._workers[ident]
+            if connection.free_to_go and not self.hostile and any(not c.retiring for c in self._workers.values()):
+                self.umpire.check_leaving(ident)
             for task in self.model.workers[ident].processing:
                 self.oracle.deaths[task.task_id] = self.oracle.deaths.get(task.task_id, 0) + (not safe)
             reactor.on_remove_worker(self.model, self.outbox, ident, None, safe, self.world.now)
@@ -149,14 +188,20 @@ class Scheduler:
             reactor.on_remove_client(self.model, self.outbox, ident, self.world.now)
 
     def _handle(self, connection: Connection, message: Any) -> None:
+        if type(message) is RegisterWorker:
+            self._register(connection, message)
+            return
+        ident = connection.ident
+        if ident is None:
+            return  # a worker that was refused
+        judge = self.umpire.watch(ident, message)
+        self._pass_on(connection, ident, message)
+        judge()
+
+    def _pass_on(self, connection: Connection, ident: int, message: Any) -> None:
         kind = type(message)
         now = self.world.now
-        ident = connection.ident
-        if kind is RegisterWorker:
-            self._register(connection, message)
-        elif ident is None:
-            return  # a worker that was refused
-        elif connection.is_worker:
+        if connection.is_worker:
             if kind is ExecutorLost:
                 for task_id in message.running:
                     self.oracle.deaths[task_id] = self.oracle.deaths.get(task_id, 0) + 1

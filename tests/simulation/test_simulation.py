@@ -18,13 +18,15 @@ from tests.simulation.scenario import simulate
 ROOT = Path(__file__).parents[2]
 BATCH = 50
 
-#: Messages that every batch of seeds must have seen delivered, or it tests less than it seems to.
+#: Messages, and crossings of them, that every batch of seeds must have seen, or it tests less than it seems to.
 SEEN = {
     "CancelFutures",
+    "CloseWorker",
     "Codes",
     "ComputeTasks",
     "DropCodes",
     "ExecutorLost",
+    "FetchReplicas",
     "ForgetCodes",
     "FreeTasks",
     "FuturesCancelled",
@@ -44,6 +46,8 @@ SEEN = {
     "TasksSeceded",
     "UpdateGraph",
     "WantKeys",
+    "late news of a task that runs",
+    "retired with nothing left",
 }
 
 

@@ -145,7 +145,7 @@ class Worker:
             return
         self._streams += 1
         name = f"{self.name}.{self._streams}"
-        connection = Connection(self.world, name, True, lambda batch: self._from_scheduler(connection, batch))
+        connection = Connection(self.world, name, self.place, lambda batch: self._from_scheduler(connection, batch))
         self.connection = connection
         self.up = Link(self.world, f"{name}/up", lambda batch: self.scheduler.receive(connection, batch), (50, 2000))
         settings = self.place.settings
@@ -179,6 +179,11 @@ class Worker:
         self._end()
         self.up.cut(Retired())
 
+    def leave(self) -> None:
+        """It was sent home: all that it said arrives, and then that it leaves."""
+        self._end()
+        self.up.send(Retired())
+
     def _end(self) -> None:
         self.world.trace(self.name, "ends")
         self.alive = False
@@ -198,7 +203,8 @@ class Worker:
         name = f"{self.name}/executor{self._incarnations}"
         pools = {"": self.place.settings.nthreads, **dict(self.place.settings.executors)}
         up = Link(self.world, f"{name}/up", lambda message: self._from_executor(executor, message), (5, 200))
-        executor = Executor(self.world, self.oracle, pools, up.send, self.lose_executor)
+        resources = dict(self.place.settings.resources)
+        executor = Executor(self.world, self.oracle, pools, resources, up.send, self.lose_executor)
         self.executor = executor
         self._executor_up = up
         self._executor_down = Link(self.world, f"{name}/down", lambda item: self._to_executor(executor, item), (5, 200))
@@ -293,7 +299,7 @@ class Worker:
             else:
                 self.registered = True
         elif type(message) is CloseWorker:
-            self.retire()
+            self.leave()
         else:
             _EVENTS[type(message)](self.model, self.outbox, message, self.world.now)
 

@@ -54,6 +54,10 @@ class Bench:
         return self.outbox.take_executor()
 
     def fetches(self) -> list[Fetch]:
+        """The fetches that a pass starts, all as if they had been asked for at 0."""
+        return [fetch._replace(asked=0.0) for fetch in self.timed_fetches()]
+
+    def timed_fetches(self) -> list[Fetch]:
         self.dispatch()
         return self.outbox.take_fetches()
 

@@ -36,6 +36,25 @@ def test_a_value_is_fetched_then_the_task_runs(bench):
     assert bench.executor() == [DropValues((9,))]
 
 
+def test_a_fetch_says_since_when_its_first_value_was_wanted(bench):
+    needs(bench, 1, 9)
+    first = bench.now
+    needs(bench, 2, 10)
+    needs(bench, 3, 9, 10)  # wanted more urgently, but not earlier
+    (fetch,) = bench.timed_fetches()
+    assert fetch.task_ids == (9, 10)
+    assert fetch.asked == first
+    needs(bench, 4, 11)
+    second = bench.now
+    assert bench.timed_fetches() == [], "one fetch per holder at a time"
+    bench.fetched("a", 9)
+    bench.fetched("a", 10)
+    (fetch,) = bench.timed_fetches()
+    assert fetch.asked == second
+    bench.scheduler()
+    assert bench.handed() == [1, 2]
+
+
 def test_a_small_value_fetched_is_put_when_needed(bench):
     needs(bench, 1, 9)
     bench.fetches()

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from gnomon.profiler.marks.regions import enter, leave, slot
 from gnomon.runtime.comm.base import Comm, Counters, Handlers, Peer
 from gnomon.runtime.comm.framing import (
     GOODBYE,
@@ -43,6 +44,13 @@ _SLICE = 1 << 20
 #: The transport's buffer between which we stop and go on handing it bytes.
 _HIGH_WATER = 1 << 20
 _LOW_WATER = 256 << 10
+
+
+#: Regions of the profile.
+_READ = slot("comm.read")
+_DECODE = slot("comm.decode")
+_ENCODE = slot("comm.encode")
+_WRITE = slot("comm.write")
 
 
 class ClosedInHandshakeError(HandshakeError):
@@ -184,7 +192,12 @@ class StreamComm(Comm, asyncio.BufferedProtocol):
         if not messages:
             return
         out = self._out
-        for body in encode_batches(messages, self._limits.frame):
+        enter(_ENCODE)
+        try:
+            bodies = encode_batches(messages, self._limits.frame)
+        finally:
+            leave(_ENCODE)
+        for body in bodies:
             out.append(prefix(body))
             out.append(body)
             self._out_bytes += PREFIX_SIZE + len(body)
@@ -225,7 +238,9 @@ class StreamComm(Comm, asyncio.BufferedProtocol):
         self._out_bytes -= len(data)
         self.counters.bytes_sent += len(data)
         self.counters.writes += 1
+        enter(_WRITE)
         self.transport.write(data)
+        leave(_WRITE)
 
     def pause_writing(self) -> None:
         """Asyncio's word that the transport has enough."""
@@ -275,14 +290,21 @@ class StreamComm(Comm, asyncio.BufferedProtocol):
     def _read_messages(self) -> None:
         messages: list[Message] = []
         failure: Exception | None = None
+        enter(_READ)
         try:
             while (frame := self._reader.next_frame()) is not None:
                 if not frame:
                     self._heard_goodbye = True
                     break
-                messages += decode(frame, self._limits)
+                enter(_DECODE)
+                try:
+                    messages += decode(frame, self._limits)
+                finally:
+                    leave(_DECODE)
         except (MessageError, FrameSizeError) as exc:
             failure = exc
+        finally:
+            leave(_READ)
         if messages:
             self.counters.messages_received += len(messages)
             failure = self._deliver(messages) or failure

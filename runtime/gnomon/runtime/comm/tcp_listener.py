@@ -11,6 +11,7 @@ import logging
 import socket
 import ssl
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -103,7 +104,7 @@ class TcpListener(Listener):
         self._attach = attach_function()
         self._patience = config.get().comm.handshake_timeout
         self._room = config.get().comm.half_open
-        self._half_open: dict[asyncio.Task[None], socket.socket] = {}
+        self._half_open: dict[asyncio.Task[None], tuple[socket.socket, str]] = {}  # with the host it is from
         self._complaints = _Complaints(address, self._loop)
         self._accepting = self._loop.create_task(self._accept(), name=f"accept at {address}")
         # In a callback, for a task that is cancelled before its first step never gets to a finally.
@@ -112,29 +113,31 @@ class TcpListener(Listener):
     async def _accept(self) -> None:
         while True:
             try:
-                sock, _ = await self._loop.sock_accept(self._sock)
+                sock, name = await self._loop.sock_accept(self._sock)
             except OSError as exc:
                 if exc.errno in _OUT_OF_SOMETHING:
                     self._complaints.add(f"could not accept a connection: {exc.strerror}")
-                    self._drop_oldest()
+                    self._drop_one()
                     await asyncio.sleep(_ACCEPT_PAUSE)
                 continue  # others mean that the peer has gone again
             if len(self._half_open) >= self._room:
-                self._drop_oldest()
+                self._drop_one()
             task = self._loop.create_task(self._admit(sock), name=f"handshake at {self.address}")
-            self._half_open[task] = sock
+            self._half_open[task] = (sock, str(name[0]))
             task.add_done_callback(self._admitted)
             await asyncio.sleep(0)  # accepting does not wait while connections are queued, and others want their turn
 
-    def _drop_oldest(self) -> None:
-        for task in self._half_open:
-            if not task.cancelling():
-                task.cancel()
-                self._complaints.add("dropped the oldest of too many connections whose handshake was not over")
-                return
+    def _drop_one(self) -> None:
+        """Make room: the oldest connection of the host that has the most. Who floods us crowds out itself first."""
+        waiting = [(task, host) for task, (_, host) in self._half_open.items() if not task.cancelling()]
+        if waiting:
+            counts = Counter(host for _, host in waiting)
+            most = max(counts.values())
+            next(task for task, host in waiting if counts[host] == most).cancel()
+            self._complaints.add("dropped the oldest of too many connections whose handshake was not over")
 
     def _admitted(self, task: asyncio.Task[None]) -> None:
-        sock = self._half_open.pop(task)
+        sock, _ = self._half_open.pop(task)
         if task.cancelled():
             sock.close()
         elif task.exception() is not None:

@@ -117,6 +117,12 @@ def _check_workers(model: Model) -> None:
     assert model.total_threads == sum(ws.nthreads for ws in model.workers.values())
     for ws in model.open:
         assert model.workers.get(ws.worker_id) is ws, ws
+        assert not ws.retiring, ws
+    for ws, asked in model.retiring.items():
+        assert ws.retiring, ws
+        assert model.workers.get(ws.worker_id) is ws, ws
+        for other in asked.values():
+            assert model.workers.get(other.worker_id) is other, (ws, other)
 
 
 def _check_clients(model: Model) -> None:
@@ -166,4 +172,4 @@ def _check_collections(model: Model) -> None:
 def _all_full(model: Model) -> bool:
     """Whether a pass could do nothing: no entry to place, and no worker with room for what is next in the queue."""
     stale = all(ts.state != WAITING or ts.waiting_on for ts in model.ready)
-    return stale and all(ws.active >= ws.floor for ws in model.workers.values())
+    return stale and all(ws.active >= ws.floor or ws.retiring for ws in model.workers.values())

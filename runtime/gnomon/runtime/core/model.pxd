@@ -32,6 +32,7 @@ cdef class Model:
     cdef public dict open
     cdef public dict scattering
     cdef public dict moving
+    cdef public dict retiring
     cdef public long total_threads
     cdef public long long workers_version
     cdef public long long generation

@@ -38,6 +38,7 @@ class Model:
         open: workers that may have room; those found full leave it until a run of theirs ends.
         scattering: data on its way from a client, with the ids of the workers that are to receive it.
         moving: tasks asked back from their worker, by task id; see ``stealing``.
+        retiring: workers that are to leave; for each, what was asked from whom to that end (see ``retiring``).
         workers_version: changes whenever the set of workers does.
         generation, generation_time: of the latest graph, see ``arrival``.
     """
@@ -67,6 +68,7 @@ class Model:
         "prefixes",
         "queue",
         "ready",
+        "retiring",
         "scattering",
         "settings",
         "stamp",
@@ -109,6 +111,7 @@ class Model:
         self.open: dict[WorkerState, None] = {}
         self.scattering: dict[TaskState, list[int]] = {}
         self.moving: dict[int, TaskState] = {}
+        self.retiring: dict[WorkerState, dict[TaskState, WorkerState]] = {}
         self.total_threads = 0
         self.workers_version = 0
         self.generation = 0
@@ -208,7 +211,7 @@ class Model:
         return options.eligible
 
     def _find_eligible(self, options: Options) -> list[WorkerState]:
-        everyone = list(self.workers.values())
+        everyone = [ws for ws in self.workers.values() if not ws.retiring]
         able = [ws for ws in everyone if _has_resources(ws, options.resources)] if options.resources else everyone
         if not options.wish.workers:
             return able

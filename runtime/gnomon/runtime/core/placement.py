@@ -65,13 +65,14 @@ def choose(model: Model, ts: TaskState) -> WorkerState | None:
             if ws.stamp != stamp:
                 ws.stamp = stamp
                 ws.local_bytes = 0
-                candidates.append(ws)
+                if not ws.retiring:
+                    candidates.append(ws)
             ws.local_bytes += nbytes
     if ts.options.restricted:
         candidates = model.eligible(ts.options)
     else:
         if not candidates:
-            candidates = list(model.workers.values())
+            candidates = [ws for ws in model.workers.values() if not ws.retiring]
         _add_others(model, candidates, stamp)
     best = None
     best_cost = 0.0

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterable, Sized
 
-from gnomon.runtime.core import replicas
+from gnomon.runtime.core import replicas, retiring
 from gnomon.runtime.core.arrival import admit
 from gnomon.runtime.core.clients import ClientState
 from gnomon.runtime.core.interest import cancel, retry, unwant, want
@@ -68,6 +69,7 @@ __all__ = [
     "on_remove_worker",
     "on_replicas_added",
     "on_replicas_missing",
+    "on_retire_workers",
     "on_retry_futures",
     "on_scatter",
     "on_steal_replies",
@@ -82,6 +84,12 @@ __all__ = [
 
 #: Bytes from which a transfer's time tells of the bandwidth rather than of latency.
 _LARGE_TRANSFER = 1_000_000
+
+
+def _check_columns(of: str, *columns: Sized) -> None:
+    """Raise ValueError unless the columns of a message are equally long."""
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(f"the columns of {of} differ in length")
 
 
 # Clients
@@ -174,8 +182,7 @@ def on_want_keys(model: Model, outbox: Outbox, client_id: int, message: WantKeys
     client = model.clients.get(client_id)
     if client is None:
         return
-    if len(message.keys) != len(message.future_ids):
-        raise ValueError("the columns of wanted keys differ in length")
+    _check_columns("wanted keys", message.keys, message.future_ids)
     if len(set(message.future_ids)) != len(message.future_ids) or 0 in message.future_ids:
         raise ValueError("a future id is used twice, or is 0")
     if not client.futures.keys().isdisjoint(message.future_ids):
@@ -259,14 +266,25 @@ def on_remove_worker(
         lose_worker(model, outbox, ws, cause, safe)
 
 
+def on_retire_workers(model: Model, outbox: Outbox, worker_ids: Iterable[int], now: float) -> dict[int, int]:
+    """Workers are to leave in good order; called again and again until they have.
+
+    Returns how many tasks and values still keep each of those that are there: one with 0 can go, and nothing is lost.
+    """
+    model.now = now
+    leaving = [model.workers[worker_id] for worker_id in worker_ids if worker_id in model.workers]
+    for ws in leaving:
+        retiring.begin(model, ws)
+    return {ws.worker_id: retiring.advance(model, outbox, ws) for ws in leaving}
+
+
 def on_executor_lost(model: Model, outbox: Outbox, worker_id: int, message: ExecutorLost, now: float) -> None:
     """The executor of a worker died with all it held."""
     ws = model.workers.get(worker_id)
     if ws is None:
         return
     model.now = now
-    if len(message.running) != len(message.attempts):
-        raise ValueError("the columns of a lost executor differ in length")
+    _check_columns("a lost executor", message.running, message.attempts)
     running: dict[TaskState, None] = {}
     for task_id, attempt in zip(message.running, message.attempts, strict=True):
         ts = model.by_id.get(task_id)
@@ -288,8 +306,7 @@ def on_steal_replies(model: Model, outbox: Outbox, worker_id: int, message: Stea
     ws = model.workers.get(worker_id)
     if ws is None:
         return
-    if not len(message.task_ids) == len(message.attempts) == len(message.given):
-        raise ValueError("the columns of steal replies differ in length")
+    _check_columns("steal replies", message.task_ids, message.attempts, message.given)
     model.now = now
     for task_id, attempt, given in zip(message.task_ids, message.attempts, message.given, strict=True):
         ts = _current(model, ws, task_id, attempt)
@@ -344,8 +361,7 @@ def on_tasks_finished(model: Model, outbox: Outbox, worker_id: int, message: Tas
     sizes = _numbers(message.nbytes)
     threads = _numbers(message.threads)
     cpus = _cpus(message.cpus, n)
-    if not len(attempts) == len(values) == len(sizes) == len(threads) == n:
-        raise ValueError("the columns of finished runs differ in length")
+    _check_columns("finished runs", task_ids, attempts, values, sizes, threads)
     ws = model.workers.get(worker_id)
     if ws is None:
         return
@@ -381,8 +397,7 @@ def on_tasks_erred(model: Model, outbox: Outbox, worker_id: int, message: TasksE
     times = _seconds(message.timings, n)
     threads = _numbers(message.threads)
     cpus = _cpus(message.cpus, n)
-    if not len(message.attempts) == len(message.errors) == len(threads) == n:
-        raise ValueError("the columns of erred runs differ in length")
+    _check_columns("erred runs", message.task_ids, message.attempts, message.errors, threads)
     ws = model.workers.get(worker_id)
     if ws is None:
         return
@@ -404,10 +419,11 @@ def on_tasks_erred(model: Model, outbox: Outbox, worker_id: int, message: TasksE
 
 
 def on_tasks_seceded(model: Model, outbox: Outbox, worker_id: int, message: TasksSeceded, now: float) -> None:
-    """Running tasks left their threads: they count no longer against their worker's room."""
+    """Running tasks left their threads: they count no longer against their worker's room. Raises ValueError."""
     ws = model.workers.get(worker_id)
     if ws is None:
         return
+    _check_columns("seceded runs", message.task_ids, message.attempts)
     model.now = now
     for task_id, attempt in zip(message.task_ids, message.attempts, strict=True):
         ts = _current(model, ws, task_id, attempt)
@@ -417,7 +433,8 @@ def on_tasks_seceded(model: Model, outbox: Outbox, worker_id: int, message: Task
         ws.active -= 1
         ws.occupancy = max(ws.occupancy - ts.expected, 0.0) if ws.active else 0.0
         ts.expected = 0.0
-        model.open[ws] = None
+        if not ws.retiring:
+            model.open[ws] = None
         if model.queue.live:
             model.placement_wanted = True
 
@@ -427,10 +444,8 @@ def on_tasks_seceded(model: Model, outbox: Outbox, worker_id: int, message: Task
 
 def on_transfers_done(model: Model, worker_id: int, message: TransfersDone, now: float) -> None:
     """A worker fetched values: what large ones took is the measure of the bandwidth. Raises ValueError."""
-    n = len(message.nbytes)
-    if not len(message.starts) == len(message.stops) == n:
-        raise ValueError("the columns of transfers differ in length")
-    for i in range(n):
+    _check_columns("transfers", message.nbytes, message.starts, message.stops)
+    for i in range(len(message.nbytes)):
         seconds = message.stops[i] - message.starts[i]
         if message.nbytes[i] >= _LARGE_TRANSFER and 1e-6 < seconds < 1e6:
             model.bandwidth += 0.2 * (message.nbytes[i] / seconds - model.bandwidth)
@@ -442,8 +457,9 @@ def on_replicas_added(model: Model, outbox: Outbox, worker_id: int, message: Rep
     if ws is None:
         return
     sizes = _numbers(message.nbytes)
-    if not len(message.task_ids) == len(message.attempts) == len(sizes) or (sizes and min(sizes) < 0):
-        raise ValueError("the columns of replicas differ in length, or a size is negative")
+    _check_columns("replicas", message.task_ids, message.attempts, sizes)
+    if sizes and min(sizes) < 0:
+        raise ValueError("the size of a replica is negative")
     model.now = now
     for task_id, attempt, nbytes in zip(message.task_ids, message.attempts, sizes, strict=True):
         replicas.add(model, outbox, ws, task_id, attempt, nbytes)
@@ -454,8 +470,7 @@ def on_replicas_missing(model: Model, outbox: Outbox, worker_id: int, message: R
     ws = model.workers.get(worker_id)
     if ws is None:
         return
-    if not len(message.task_ids) == len(message.attempts) == len(message.holders) == len(message.lost):
-        raise ValueError("the columns of missing replicas differ in length")
+    _check_columns("missing replicas", message.task_ids, message.attempts, message.holders, message.lost)
     model.now = now
     rows = zip(message.task_ids, message.attempts, message.holders, message.lost, strict=True)
     for task_id, attempt, holder, lost in rows:
@@ -475,8 +490,7 @@ def on_values_missing(
     """A client couldn't have values from a holder; it is told ``FuturesPending`` of those to be computed again."""
     if client_id not in model.clients:
         return
-    if len(task_ids) != len(attempts):
-        raise ValueError("the columns of missing values differ in length")
+    _check_columns("missing values", task_ids, attempts)
     model.now = now
     for task_id, attempt in zip(task_ids, attempts, strict=True):
         replicas.missing(model, outbox, None, task_id, attempt, holder, lost)

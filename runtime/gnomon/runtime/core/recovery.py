@@ -9,6 +9,7 @@ Contents: lose_worker, lose_executor.
 
 from __future__ import annotations
 
+from gnomon.runtime.core import retiring
 from gnomon.runtime.core.model import Model
 from gnomon.runtime.core.outbox import Outbox
 from gnomon.runtime.core.states import RELEASED
@@ -34,6 +35,7 @@ def lose_worker(model: Model, outbox: Outbox, ws: WorkerState, cause: ErrorRecor
     for code in ws.codes.values():
         code.workers.remove(ws.worker_id)
     ws.codes.clear()
+    model.retiring.pop(ws, None)
     blamed = {} if safe else _suspects(ws)
     _lose_all(model, outbox, ws, blamed, cause, False)
     for ts, expected in list(model.scattering.items()):
@@ -78,6 +80,7 @@ def _lose_all(
         ts.holders = tuple([holder for holder in ts.holders if holder is not ws])
         if not ts.holders and ts.value is None:
             gone.append(ts)
+    retiring.forget_recipient(model, None, ws)
     ws.has_what.clear()
     ws.nbytes = 0
     for ts in gone:

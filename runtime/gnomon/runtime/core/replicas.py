@@ -5,6 +5,7 @@ Contents: add (a worker holds a copy), missing (one couldn't be had), forget_hol
 
 from __future__ import annotations
 
+from gnomon.runtime.core import retiring
 from gnomon.runtime.core.arrival import gives_way
 from gnomon.runtime.core.clients import ClientState
 from gnomon.runtime.core.interest import want
@@ -67,6 +68,8 @@ def missing(
     ts = model.by_id.get(task_id)
     if ts is None:
         return
+    if asker is not None and model.retiring:
+        retiring.forget_recipient(model, ts, asker)
     if ts.state == MEMORY and ts.attempt == attempt:
         ws = model.addresses.get(holder)
         if ws is not None and ts in ws.has_what:
@@ -122,7 +125,8 @@ def scatter(
         or not client.futures.keys().isdisjoint(message.future_ids)
     ):
         raise ValueError("a future id is used twice, or is 0")
-    targets = model.workers_named(message.workers) if message.workers else list(model.workers.values())
+    named = model.workers_named(message.workers) if message.workers else model.workers.values()
+    targets = [ws for ws in named if not ws.retiring]
     if not targets and None in message.values:
         raise LookupError("no worker may hold the data")
     load = {ws: ws.nbytes for ws in targets}

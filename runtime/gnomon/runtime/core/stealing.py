@@ -36,7 +36,7 @@ def balance(model: Model, outbox: Outbox, now: float) -> None:
     working = False
     for ws in model.workers.values():
         working = working or ws.active > 0
-        if ws.active < ws.nthreads:
+        if ws.active < ws.nthreads and not ws.retiring:
             idle.append(ws)
         elif ws.active > ws.nthreads:
             busy.append((-_backlog(ws, now), ws.worker_id, ws))
@@ -119,12 +119,16 @@ def on_reply(model: Model, outbox: Outbox, ws: WorkerState, ts: TaskState, given
         model.moving.pop(ts.task_id, None)
         return
     leave_worker(model, ts)
-    if thief is None or (ts.options.restricted and thief not in model.eligible(ts.options)) or not _inputs_there(ts):
+    if thief is None or not _may_run(model, ts, thief) or not _inputs_there(ts):
         requeue(model, outbox, ts)
         return
     set_state(model, ts, WAITING)
     ts.waiting_on = 0
     assign(model, outbox, ts, thief)
+
+
+def _may_run(model: Model, ts: TaskState, ws: WorkerState) -> bool:
+    return not ws.retiring and (not ts.options.restricted or ws in model.eligible(ts.options))
 
 
 def _inputs_there(ts: TaskState) -> bool:

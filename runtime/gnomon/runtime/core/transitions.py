@@ -161,7 +161,8 @@ def leave_worker(model: Model, ts: TaskState) -> None:
     if ts.thief:
         ts.thief = 0
         model.moving.pop(ts.task_id, None)
-    model.open[ws] = None
+    if not ws.retiring:
+        model.open[ws] = None
     if model.queue.live:
         model.placement_wanted = True
 

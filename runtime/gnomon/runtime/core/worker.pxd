@@ -22,3 +22,4 @@ cdef class WorkerState:
     cdef public long floor
     cdef public long long local_bytes
     cdef public long long stamp
+    cdef public bint retiring

@@ -26,6 +26,7 @@ class WorkerState:
         last_done: when a run of it ended, or when it was given one while it had none.
         floor: runs that it is given whatever their duration.
         local_bytes, stamp: scratch of placement.
+        retiring: whether it is to leave, and is given nothing (see ``retiring``).
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class WorkerState:
         "pid",
         "processing",
         "resources",
+        "retiring",
         "stamp",
         "worker_id",
     )
@@ -78,6 +80,7 @@ class WorkerState:
         self.floor = floor
         self.local_bytes = 0
         self.stamp = 0
+        self.retiring = False
 
     def __repr__(self) -> str:
         return f"<WorkerState {self.name!r} id={self.worker_id} processing={len(self.processing)}>"

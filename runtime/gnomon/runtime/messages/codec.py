@@ -1,14 +1,17 @@
 """Batches of messages to bytes and back.
 
 A batch is one msgpack array of messages, each ``[op, field, ...]``. What is read is checked before anyone sees it: the
-number of bytes, the nesting, that each field has its declared type, and that the columns of a message are equally
-long. Anything else raises ``MessageError``, which is the peer's fault. No pickle here: payloads stay opaque bytes.
+number of bytes and of objects, the nesting, that each field and what it holds has its declared type, and that the
+columns of a message are equally long. Anything else raises ``MessageError``, which is the peer's fault. No pickle here:
+payloads stay opaque bytes.
 """
 
 from __future__ import annotations
 
 import typing
+from array import array
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgpack
@@ -24,18 +27,29 @@ class MessageError(ValueError):
 
 
 class Limits(NamedTuple):
-    """What a batch may hold; the defaults are those of ``comm.max_frame`` and of msgpack's own nesting limit.
+    """What a batch may hold; the default of ``frame`` is that of ``comm.max_frame``.
 
     Fields:
         frame: bytes of one batch.
         items: elements of one array or map.
+        objects: elements of all arrays and maps together: one byte can become an object of 64.
+        depth: arrays and maps within each other, in a key or in what a request carries.
     """
 
     frame: int = 64 << 20
     items: int = 1 << 22
+    objects: int = 1 << 23
+    depth: int = 32
 
 
 _DEFAULT_LIMITS = Limits()
+
+_ARRAYS = frozenset({tuple})
+_INTEGERS = frozenset({int})
+_CONTAINERS = frozenset({tuple, dict})
+
+#: Bytes up to which the objects of a batch aren't counted: there can't be many.
+_UNCOUNTED = 1 << 20
 
 #: Every message type by its number on the wire. Numbers are part of the protocol version; append, never reuse.
 _TYPES: tuple[type[Any], ...] = (
@@ -101,7 +115,7 @@ _NOT_COLUMNS: dict[type[Any], frozenset[str]] = {
 }
 
 #: Columns that may be left empty; their messages' docstrings say what that means.
-_OPTIONAL_COLUMNS = frozenset({"dependencies", "resources", "executors", "option_rows"})
+_OPTIONAL_COLUMNS = frozenset({"dependencies", "resources", "executors", "option_rows", "parts", "types", "type_names"})
 
 
 def encode(messages: Iterable[Message]) -> bytes:
@@ -120,6 +134,7 @@ def decode(data: bytes | bytearray | memoryview, limits: Limits = _DEFAULT_LIMIT
     """
     if len(data) > limits.frame:
         raise MessageError(f"a batch of {len(data)} bytes is over the limit of {limits.frame}")
+    hook = _counting(limits.objects) if len(data) > _UNCOUNTED else None
     try:
         batch = msgpack.unpackb(
             data,
@@ -129,15 +144,31 @@ def decode(data: bytes | bytearray | memoryview, limits: Limits = _DEFAULT_LIMIT
             max_array_len=limits.items,
             max_map_len=limits.items,
             max_ext_len=0,
+            list_hook=hook,
+            object_hook=hook,
         )
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as exc:
         raise MessageError(f"not a batch of messages: {exc}") from exc
     if type(batch) is not tuple:
         raise MessageError("not a batch of messages: the outermost value is no array")
-    return [_build(row) for row in batch]
+    return [_build(row, limits.depth) for row in batch]
 
 
-def _build(row: Any) -> Message:
+def _counting(most: int) -> Callable[[Any], Any]:
+    """A hook that sees each array and map, and raises ValueError once they hold too many elements together."""
+    left = most
+
+    def count(container: Any) -> Any:
+        nonlocal left
+        left -= len(container) + 1
+        if left < 0:
+            raise ValueError(f"more than {most} objects")
+        return container
+
+    return count
+
+
+def _build(row: Any, depth: int) -> Message:
     """One message from its wire form, checked."""
     if type(row) is not tuple or not row or type(row[0]) is not int or not 0 <= row[0] < len(_TYPES):
         raise MessageError("a message must be an array that starts with a known number")
@@ -148,6 +179,10 @@ def _build(row: Any) -> Message:
     for i, check in enumerate(schema.checks):
         if type(fields[i]) not in check.types:
             raise MessageError(f"{schema.cls.__name__}.{check.name} is a {type(fields[i]).__name__}")
+        if check.elements is not None and fields[i]:
+            _check_elements(schema, check, fields[i], depth)
+        elif check.open:
+            _check_depth(schema, check, (fields[i],), depth)
         if check.convert is not None:
             fields[i] = check.convert(fields[i])
     for group in schema.columns:
@@ -160,11 +195,54 @@ def _build(row: Any) -> Message:
     return typing.cast(Message, schema.cls._make(fields))
 
 
+def _check_elements(schema: _Schema, check: _Check, column: tuple[Any, ...], depth: int) -> None:
+    """What an array holds is of the declared types, at the declared depth. Takes no step of Python per element."""
+    for _ in range(check.nested):
+        if not _ARRAYS.issuperset(map(type, column)):
+            raise MessageError(f"{schema.cls.__name__}.{check.name} holds something else than arrays")
+        column = tuple(chain.from_iterable(column))
+    assert check.elements is not None
+    if check.elements is _INTEGERS:
+        try:
+            array("q", column)  # half the price of looking at each type
+        except (TypeError, OverflowError):
+            raise MessageError(f"{schema.cls.__name__}.{check.name} holds what is no 64-bit integer") from None
+        return
+    kinds = set(map(type, column))
+    if not kinds <= check.elements:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds - check.elements))
+        raise MessageError(f"{schema.cls.__name__}.{check.name} holds a {names}")
+    if tuple in kinds:  # keys
+        _check_depth(schema, check, column, depth)
+
+
+def _check_depth(schema: _Schema, check: _Check, values: Iterable[Any], depth: int) -> None:
+    """Arrays and maps lie not too deep in each other: whoever walks them later may do so by recursion."""
+    level = [value for value in values if type(value) in _CONTAINERS]
+    while level:
+        if depth == 0:
+            raise MessageError(f"{schema.cls.__name__}.{check.name} is nested too deep")
+        depth -= 1
+        inner = chain.from_iterable([c if type(c) is tuple else chain(c, c.values()) for c in level])
+        level = [value for value in inner if type(value) in _CONTAINERS]
+
+
 class _Check(NamedTuple):
-    """What one field must be: its allowed types, how nested records are rebuilt, whether the column may be empty."""
+    """What one field must be.
+
+    Fields:
+        types: allowed of the field itself.
+        elements: allowed of what its arrays hold, below ``nested`` further arrays; None: nothing is declared.
+        open: whether it may hold anything.
+        convert: how nested records are rebuilt.
+        optional: whether the column may be empty.
+    """
 
     name: str
     types: frozenset[type[Any]]
+    elements: frozenset[type[Any]] | None
+    nested: int
+    open: bool
     convert: Callable[[Any], Any] | None
     optional: bool
 
@@ -229,6 +307,25 @@ _SIMPLE: dict[str, frozenset[type[Any]]] = {
 }
 
 
+#: What a key may be, and the records that ``_CONVERT`` rebuilds from arrays.
+_KEY = frozenset({str, bytes, int, float, tuple})
+_CONVERTED = frozenset({"ErrorRecord", "TaskOptions"})
+
+
+def _elements(annotation: str) -> tuple[frozenset[type[Any]] | None, int]:
+    """Of an array's annotation: the types of its elements, and in how many further arrays these lie."""
+    nested = -1
+    while annotation.startswith("tuple["):
+        annotation = annotation[len("tuple[") : -1].removesuffix(", ...")
+        nested += 1
+    if annotation in _CONVERTED:
+        return _ARRAYS, nested
+    types: set[type[Any]] = set()
+    for name in annotation.split(", "):
+        types |= _KEY if name == "Key" else _SIMPLE[name]
+    return _INTEGERS if types == _INTEGERS else frozenset(types), nested
+
+
 def _schema(cls: type[Any]) -> _Schema:
     """Read the declared field types of a message, once, at import."""
     checks: list[_Check] = []
@@ -244,7 +341,9 @@ def _schema(cls: type[Any]) -> _Schema:
                 columns.append(index)
         else:
             types = _SIMPLE[text]
-        checks.append(_Check(name, types, _CONVERT.get(text), name in _OPTIONAL_COLUMNS))
+        elements, nested = _elements(text) if text.startswith("tuple[") else (None, 0)
+        is_open = text in ("Any", "dict[str, Any]")
+        checks.append(_Check(name, types, elements, nested, is_open, _CONVERT.get(text), name in _OPTIONAL_COLUMNS))
     groups = tuple(tuple(group) for group in (columns, dependency_columns) if group)
     return _Schema(cls, tuple(checks), groups)
 

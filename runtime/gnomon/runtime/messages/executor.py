@@ -66,10 +66,14 @@ class PutValues(NamedTuple):
 
 
 class PutSegments(NamedTuple):
-    """Large values that tasks need, one file descriptor per row beside this message."""
+    """Large values that tasks need, one file descriptor per row beside this message.
+
+    ``type_names``: as in ``ValueEncoded``; empty column: nobody knows.
+    """
 
     task_ids: tuple[int, ...]
     layouts: tuple[tuple[int, ...], ...]
+    type_names: tuple[str, ...] = ()
 
 
 class DropValues(NamedTuple):
@@ -105,12 +109,19 @@ class TasksReturned(NamedTuple):
 
 
 class ValueEncoded(NamedTuple):
-    """A value ready to leave: ``value`` if small (bytes, or by reference), else a segment beside this message."""
+    """A value ready to leave: ``value`` if small (bytes, or by reference), else a segment beside this message.
+
+    Fields:
+        type_name: short name of its type, "" where nobody knows.
+        seconds: what making it ready took after it was asked for, without waiting for a thread that is free.
+    """
 
     request_id: int
     task_id: int
     layout: tuple[int, ...]
     value: Payload | None
+    type_name: str = ""
+    seconds: float = 0.0
 
 
 class ValueLost(NamedTuple):

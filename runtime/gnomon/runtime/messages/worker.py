@@ -257,6 +257,9 @@ class TransfersDone(NamedTuple):
     Fields:
         holders: address fetched from. nbytes: moved. starts, stops: wall clock, seconds. transports: ``tcp``, ``tls``,
             ``shared-memory`` or ``inproc``.
+        parts: seconds from asked to begun, and between start and stop those that the holder took to begin, and to
+            pickle and write. Empty column: not known.
+        types: rows of type, number of values and bytes. Empty column: not known.
     """
 
     holders: tuple[str, ...]
@@ -264,6 +267,8 @@ class TransfersDone(NamedTuple):
     starts: tuple[float, ...]
     stops: tuple[float, ...]
     transports: tuple[str, ...]
+    parts: tuple[tuple[float, float, float], ...] = ()
+    types: tuple[tuple[tuple[str, int, int], ...], ...] = ()
 
 
 class Heartbeat(NamedTuple):

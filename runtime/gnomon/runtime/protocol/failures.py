@@ -9,15 +9,18 @@ Contents: RemoteError, encode_error, decode_error.
 
 from __future__ import annotations
 
+import copyreg
+import io
 import pickle
 import traceback
+from functools import cache
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 from gnomon.runtime import errors
 from gnomon.runtime.errors import TaskError
 from gnomon.runtime.messages import ByReference, ErrorRecord
-from gnomon.runtime.protocol.calls import PROTOCOL, by_value_wanted, dumps_by_value
+from gnomon.runtime.protocol.calls import PROTOCOL, by_value_wanted
 
 __all__ = ["RemoteError", "decode_error", "encode_error"]
 
@@ -145,16 +148,53 @@ def _pickle(exc: BaseException) -> bytes:
     try:
         if not by_value_wanted():
             try:
-                blob = pickle.dumps(exc, PROTOCOL)
+                blob = _dumps(_Pickler, exc)
             except Exception:  # noqa: BLE001 - whatever stopped pickle, cloudpickle decides
                 blob = None
         if blob is None or b"__main__" in blob:
-            blob = dumps_by_value(exc)
+            blob = _dumps(_by_value_pickler(), exc)
     except BaseException as failure:
         if isinstance(failure, KeyboardInterrupt):
             raise
         return b""
     return blob if len(blob) <= _MAX_EXCEPTION else b""
+
+
+def _dumps(kind: Any, exc: BaseException) -> bytes:
+    buffer = io.BytesIO()
+    kind(buffer, PROTOCOL).dump(exc)
+    return buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles exceptions as they do it themselves; see ``_by_itself``."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return _by_itself(obj) if isinstance(obj, BaseException) else NotImplemented
+
+
+@cache
+def _by_value_pickler() -> Any:
+    """The same of cloudpickle's."""
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+        def reducer_override(self, obj: Any) -> Any:
+            return _by_itself(obj) if isinstance(obj, BaseException) else super().reducer_override(obj)
+
+    return Pickler
+
+
+def _by_itself(exc: BaseException) -> Any:
+    """How an exception pickles itself.
+
+    tblib can teach the whole interpreter to pickle exceptions with cause, context and traceback, and some libraries
+    have it do so when they are imported. Here each of them is sent alone: a chain would be sent as often as it is long.
+    """
+    reducer = copyreg.dispatch_table.get(type(exc))
+    if getattr(reducer, "__module__", "").partition(".")[0] == "tblib":
+        return exc.__reduce_ex__(PROTOCOL)
+    return NotImplemented
 
 
 def _type_name(exc: BaseException) -> str:

@@ -202,8 +202,8 @@ class SegmentWriter:
 class _File:
     """A temporary file that has no name any more; everywhere."""
 
-    @staticmethod
-    def open() -> int:
+    @classmethod
+    def open(cls) -> int:
         with tempfile.TemporaryFile(buffering=0) as file:
             return os.dup(file.fileno())
 
@@ -226,9 +226,24 @@ if sys.platform == "linux":
 
         _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
-        @staticmethod
-        def open() -> int:
-            return os.memfd_create("gnomon", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        _FLAGS = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        _NOT_EXECUTABLE = 0x8  # MFD_NOEXEC_SEAL, which some systems demand, and kernels before 6.3 refuse
+
+        @classmethod
+        def works(cls) -> bool:
+            """Whether the system lets us have such files; some sandboxes don't. Settles the flags to ask with."""
+            for flags in (cls._FLAGS | cls._NOT_EXECUTABLE, cls._FLAGS):
+                try:
+                    os.close(os.memfd_create("gnomon", flags))
+                except OSError:
+                    continue
+                cls._FLAGS = flags
+                return True
+            return False
+
+        @classmethod
+        def open(cls) -> int:
+            return os.memfd_create("gnomon", cls._FLAGS)
 
         @staticmethod
         def seal(fd: int) -> None:
@@ -238,7 +253,8 @@ if sys.platform == "linux":
         def is_sealed(fd: int) -> bool:
             return fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _Memory._SEALS == _Memory._SEALS
 
-    _medium = _Memory
+    if _Memory.works():
+        _medium = _Memory
 
 
 def _check(fd: int, size: int, layout: Sequence[int]) -> None:

@@ -224,6 +224,7 @@ def seek(model: WorkerModel, value: Value) -> None:
         return
     if value.state is MISSING:
         move_value(model, value, FETCH)
+        value.sought = model.now
     if value.task_id in model.in_flight:
         return  # one flight at a time for a value; when it ends, this one is sought again
     for holder in value.holders:

@@ -171,6 +171,7 @@ def _fetch(model: WorkerModel, outbox: Outbox, holder: str, now: float) -> None:
     attempts: list[int] = []
     nbytes: list[int] = []
     total = 0
+    asked = now
     while queue and len(task_ids) < model.settings.fetch_rows:
         value: Value = queue[0][2]
         if not _is_sought(model, holder, value):
@@ -183,10 +184,12 @@ def _fetch(model: WorkerModel, outbox: Outbox, holder: str, now: float) -> None:
         flight.rows[value.task_id] = value.nbytes
         model.in_flight[value.task_id] = flight
         total += value.nbytes
+        if value.sought < asked:
+            asked = value.sought
         task_ids.append(value.task_id)
         attempts.append(value.attempt)
         nbytes.append(value.nbytes)
     if not queue:
         del model.queues[holder]
-    outbox.fetches.append(Fetch(holder, tuple(task_ids), tuple(attempts), tuple(nbytes)))
+    outbox.fetches.append(Fetch(holder, tuple(task_ids), tuple(attempts), tuple(nbytes), asked))
     model.remember(now, "fetch", task_ids, attempts)

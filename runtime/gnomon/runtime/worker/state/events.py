@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime.messages import DropCodes, ExecutorLost, TasksErred, TasksFinished, TasksSeceded
 from gnomon.runtime.worker.state import changes
@@ -263,21 +263,7 @@ def on_tasks_finished(model: WorkerModel, outbox: Outbox, message: TasksFinished
         value.stored = True
         value.held = True
         value.wanted = False
-    if not stale:
-        outbox.send_scheduler(message)
-    elif len(stale) < len(task_ids):
-        rows = _others(len(task_ids), stale)
-        outbox.send_scheduler(
-            TasksFinished(
-                tuple([task_ids[i] for i in rows]),
-                tuple([attempts[i] for i in rows]),
-                tuple([nbytes[i] for i in rows]),
-                tuple([payloads[i] for i in rows]),
-                tuple([message.threads[i] for i in rows]),
-                b"".join([message.timings[32 * i : 32 * i + 32] for i in rows]),
-                b"".join([message.cpus[8 * i : 8 * i + 8] for i in rows]),
-            )
-        )
+    _report(outbox, message, stale)
 
 
 def on_tasks_erred(model: WorkerModel, outbox: Outbox, message: TasksErred, now: float) -> None:
@@ -287,26 +273,25 @@ def on_tasks_erred(model: WorkerModel, outbox: Outbox, message: TasksErred, now:
     model.remember(now, "erred", task_ids, attempts)
     ended = [changes.handed_end(model, outbox, task_ids[i], attempts[i], False) for i in range(len(task_ids))]
     stale = [i for i in range(len(ended)) if ended[i] is None]
-    if not stale:
-        outbox.send_scheduler(message)
-    elif len(stale) < len(task_ids):
-        rows = _others(len(task_ids), stale)
-        outbox.send_scheduler(
-            TasksErred(
-                tuple([task_ids[i] for i in rows]),
-                tuple([attempts[i] for i in rows]),
-                tuple([message.errors[i] for i in rows]),
-                tuple([message.threads[i] for i in rows]),
-                b"".join([message.timings[32 * i : 32 * i + 32] for i in rows]),
-                b"".join([message.cpus[8 * i : 8 * i + 8] for i in rows]),
-            )
-        )
+    _report(outbox, message, stale)
 
 
-def _others(count: int, excluded: list[int]) -> list[int]:
-    """The numbers below ``count`` that are not excluded."""
-    known = set(excluded)
-    return [i for i in range(count) if i not in known]
+def _report(outbox: Outbox, message: TasksFinished | TasksErred, stale: list[int]) -> None:
+    """Tell the scheduler of ended runs, the stale rows left out."""
+    count = len(message.task_ids)
+    if len(stale) == count:
+        return
+    if stale:
+        rows = sorted(set(range(count)).difference(stale))
+        picked: dict[str, Any] = {
+            name: tuple([column[i] for i in rows])
+            for name, column in message._asdict().items()
+            if type(column) is tuple and column
+        }
+        picked["timings"] = b"".join([message.timings[32 * i : 32 * i + 32] for i in rows])
+        picked["cpus"] = b"".join([message.cpus[8 * i : 8 * i + 8] for i in rows])
+        message = message._replace(**picked)
+    outbox.send_scheduler(message)
 
 
 def on_tasks_seceded(model: WorkerModel, outbox: Outbox, message: TasksSeceded, now: float) -> None:

@@ -22,6 +22,7 @@ cdef class WorkerModel:
     cdef public list asked
     cdef public list cancel_batches
     cdef public long long number
+    cdef public double now
     cdef public object log
 
     @cython.locals(pool=Pool)

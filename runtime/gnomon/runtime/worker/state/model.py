@@ -36,6 +36,7 @@ class WorkerModel:
         to_cancel: runs to be asked back from the executor in this turn; ``asked`` those asked for, in order, and
             ``cancel_batches`` how many of them each unanswered ``CancelTasks`` held.
         number: counts heap entries, so that equal priorities stay in order of arrival.
+        now: time of the event under way.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -60,6 +61,7 @@ class WorkerModel:
         self.asked: list[Run] = []
         self.cancel_batches: list[int] = []
         self.number = 0
+        self.now = 0.0
         self.log: deque[tuple[float, str, Any, Any]] = deque(maxlen=settings.story)
 
     def forget_all(self) -> None:
@@ -103,7 +105,8 @@ class WorkerModel:
         return numbers
 
     def remember(self, now: float, event: str, task_ids: Any, attempts: Any) -> None:
-        """Note a batch in the story."""
+        """Note a batch in the story; each event begins with it."""
+        self.now = now
         self.log.append((now, event, task_ids, attempts))
 
     def story(self, task_id: int) -> list[tuple[float, str, int]]:

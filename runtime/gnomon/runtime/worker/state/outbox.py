@@ -26,12 +26,16 @@ __all__ = ["Fetch", "Outbox"]
 
 
 class Fetch(NamedTuple):
-    """Values to fetch from one holder in one request; at most one fetch per holder is under way at a time."""
+    """Values to fetch from one holder in one request; at most one fetch per holder is under way at a time.
+
+    ``asked``: since when the first of them has been waiting to be fetched.
+    """
 
     holder: str
     task_ids: tuple[int, ...]
     attempts: tuple[int, ...]
     nbytes: tuple[int, ...]
+    asked: float = 0.0
 
 
 class Outbox:

@@ -41,6 +41,7 @@ cdef class Value:
     cdef public list reports
     cdef public dict dependents
     cdef public tuple priority
+    cdef public double sought
 
 cdef class Flight:
     cdef public str holder

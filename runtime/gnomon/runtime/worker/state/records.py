@@ -109,6 +109,7 @@ class Value:
         reports: pairs of holder and whether the value is lost there, not yet told to the scheduler.
         dependents: the unfinished runs here that need it, by task id.
         priority: the best of theirs.
+        sought: when it was first to be fetched.
     """
 
     __slots__ = (
@@ -121,6 +122,7 @@ class Value:
         "payload",
         "priority",
         "reports",
+        "sought",
         "state",
         "stored",
         "task_id",
@@ -141,6 +143,7 @@ class Value:
         self.reports: list[tuple[str, bool]] | None = None
         self.dependents: dict[int, Run] | None = None
         self.priority = LAST_PRIORITY
+        self.sought = 0.0
 
 
 class Flight:
