@@ -45,7 +45,6 @@ WORKER = ("worker", "tcp://127.0.0.1:1")
         (("scheduler", "--port", "99999"), "99999"),
         (("scheduler", "--port", "http"), "http"),
         (("scheduler", "--protocol", "pigeon"), "pigeon"),
-        (("scheduler", "--dashboard"), "--no-dashboard"),
         (("scheduler", "--interface", "nonsense0"), "lo"),
         (("scheduler", "--interface", "lo", "--host", "127.0.0.1"), "not both"),
         (("scheduler", "--idle-timeout", "never"), "never"),

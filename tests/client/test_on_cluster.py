@@ -149,6 +149,23 @@ def test_asynchronous_clients_of_a_cluster_of_their_own():
     asyncio.run(main())
 
 
+def seen_from_a_task():
+    return get_client().scheduler_address
+
+
+def test_the_client_of_tasks_goes_with_their_cluster():
+    before = set(threading.enumerate())
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as own, Client(own) as client:
+        address = client.submit(seen_from_a_task).result(timeout=DEADLINE)
+        assert address == own.scheduler_address
+    for thread in set(threading.enumerate()) - before:
+        if thread.name.startswith("gnomon"):
+            thread.join(DEADLINE)
+            assert not thread.is_alive(), thread.name
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as own, Client(own) as client:
+        assert client.submit(seen_from_a_task).result(timeout=DEADLINE) != address
+
+
 def test_a_program_that_ends_without_closing_leaves_quietly():
     script = """
         from gnomon.runtime import Client

@@ -152,6 +152,14 @@ def test_task_that_exits_its_process_is_given_up_with_the_cause(client):
     works(client)
 
 
+def test_what_killed_the_workers_is_named_to_those_who_wait_for_more(client):
+    killer = client.submit(leave, 17, pure=False)
+    with pytest.raises(KilledWorker) as raised:
+        client.submit(str, killer, pure=False).result(timeout=60)
+    assert raised.value.task == killer.key
+    works(client)
+
+
 def test_task_that_is_killed_is_given_up_with_the_signal(client):
     with pytest.raises(KilledWorker, match="SIGKILL"):
         client.submit(kill_me, pure=False).result(timeout=60)

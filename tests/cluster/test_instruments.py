@@ -8,8 +8,8 @@ from array import array
 
 import pytest
 
-from gnomon.profiler.regions import region
-from gnomon.profiler.session import Session
+from gnomon.profiler.marks.regions import region
+from gnomon.profiler.sessions.session import Session
 from gnomon.runtime import (
     Client,
     LocalCluster,

@@ -88,7 +88,9 @@ def test_tls():
 
 
 def test_what_it_says_of_itself():
-    with LocalCluster(2, 3, name="sundial", resources={"GPU": 2}, memory_limit="1 GB") as cluster:
+    with LocalCluster(
+        2, 3, name="sundial", resources={"GPU": 2}, memory_limit="1 GB", dashboard_address=None
+    ) as cluster:
         assert repr(cluster) == f"LocalCluster('sundial', '{cluster.scheduler_address}', workers=2, threads=6)"
         cluster.wait_for_workers(2, timeout=30)
         info = cluster.scheduler_info

@@ -60,6 +60,7 @@ class Driver:
         self.kind = kind
         self.finished, self.errors, self.attempts, self.timings, self.threads = {}, {}, {}, {}, {}
         self.encoded, self.lost_values, self.replies = {}, {}, {}
+        self.type_names, self.encoding_seconds = {}, {}
         self.seceded, self.returned, self.losses, self.failed = [], [], [], []
         self.ready = 0
         self.order = []
@@ -108,6 +109,7 @@ class Driver:
                     self.returned.append(set(zip(m.task_ids, m.attempts, strict=True)))
                 case ValueEncoded():
                     self.order.append(m.request_id)
+                    self.type_names[m.request_id], self.encoding_seconds[m.request_id] = m.type_name, m.seconds
                     self.encoded[m.request_id] = Segment(next(fds), m.layout) if m.layout else m.value
                 case ValueLost():
                     self.lost_values[m.request_id] = m.error
@@ -197,12 +199,12 @@ class Driver:
                 return decode_value(Segment.frames(answer.fd, answer.layout))
         return decode_value([answer])
 
-    def put(self, value, how="segment"):
+    def put(self, value, how="segment", type_names=()):
         """Put a value that came from elsewhere; its task id."""
         task_id = next(self._ids)
         if how == "segment":
             segment = Segment.write(encode_value(value).frames)
-            self.executor.send([PutSegments((task_id,), (segment.layout,))], [os.dup(segment.fd)])
+            self.executor.send([PutSegments((task_id,), (segment.layout,), type_names)], [os.dup(segment.fd)])
             segment.close()
         else:
             self.executor.send([PutValues((task_id,), (dumps_code(value),))])

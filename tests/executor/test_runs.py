@@ -8,6 +8,7 @@ import pytest
 from gnomon.runtime.clock import now
 from gnomon.runtime.messages import ByReference, Codes, Failure, PutValues, RunTasks
 from gnomon.runtime.protocol import Bundle, Ref, decode_error, dumps_code, dumps_index, loads_code
+from gnomon.runtime.worker.executor.serving import type_name
 
 SHORT, LONG, UNKNOWN = 1e-5, 10.0, -1.0
 
@@ -320,6 +321,43 @@ def test_secede(driver, kind, signals):
     run(main())
 
 
+def test_a_value_that_leaves_says_its_type_and_what_making_it_ready_took(driver, kind):
+    async def main():
+        async with driver(kind) as d:
+            for value, name in ([1], "list"), (bytearray(5_000_000), "bytearray"), (user.Big(), "Big"):
+                task_id = d.submit(user.same, value)
+                await d.outcome(task_id)
+                request_id = d.ask(task_id)
+                await d.answer(request_id)
+                assert d.type_names[request_id] == name
+                assert d.encoding_seconds[request_id] >= 0.0
+            assert d.encoding_seconds[request_id] < 60.0
+
+    run(main())
+
+
+def test_a_value_that_is_handed_on_as_it_came_has_the_type_it_came_with(driver, kind):
+    async def main():
+        async with driver(kind) as d:
+            for type_names in ((), ("Frame",)):
+                request_id = d.ask(d.put(b"x" * 5000, type_names=type_names))
+                await d.answer(request_id)
+                assert d.type_names[request_id] == "".join(type_names)
+                assert d.encoding_seconds[request_id] == 0.0
+
+    run(main())
+
+
+def test_types_are_called_what_the_interpreter_calls_them():
+    class Loud(type):
+        @property
+        def __name__(cls):
+            raise AssertionError("code of the user's ran")
+
+    assert type_name(Loud("Quiet", (), {})()) == "Quiet"
+    assert len(type_name(type("L" * 500, (), {})())) == 100
+
+
 def test_by_reference(driver):
     async def main():
         async with driver("thread", by_reference=True) as d:
@@ -331,6 +369,7 @@ def test_by_reference(driver):
             answer = await d.answer(d.ask(502))
             assert isinstance(answer, ByReference)
             assert answer.value is marker
+            assert set(d.type_names.values()) == {"Big"}
 
     run(main())
 

@@ -45,6 +45,28 @@ def test_owners_share_and_the_first_tells():
         second.stop()
 
 
+def test_all_monitors_look_from_one_thread():
+    async def main():
+        instruments = Instruments("agent", InstrumentSettings())
+        instruments.start(asyncio.get_running_loop())
+        try:
+            assert [name for name in threads() if name.startswith("gnomon-")] == ["gnomon-sampler"]
+            deadline = time.monotonic() + 20
+            while True:  # the loop's monitor and the GIL's live on the sampler's ticks
+                await asyncio.sleep(0.01)
+                row = dict(zip(COLUMNS, instruments.report()["series"]["agent"][1], strict=True))
+                if row["gil_contended"] >= 0 and row["busy"] > 0:
+                    break
+                assert time.monotonic() < deadline
+        finally:
+            instruments.stop()
+
+    def threads():
+        return [thread.name for thread in threading.enumerate()]
+
+    asyncio.run(main())
+
+
 def test_a_process_rests_when_all_its_owners_do():
     before = threading.active_count()
     first, second = Instruments("scheduler", InstrumentSettings()), Instruments("agent", InstrumentSettings())

@@ -124,7 +124,7 @@ def test_cpu_counts_only_where_it_was_measured(second):
     runs.prefixes[1] = second
     telemetry.append_runs(runs)
     mark = telemetry.mark(9.0)
-    assert mark["spans"] == [(("a",), 1, 0, 10, 0.0, 2.0, 0.0), (("a", "b"), 1, 0, 10, 0.0, 2.0, 0.0)]
+    assert mark["spans"] == [(("a",), 1, 0, 10, 1.0, 2.0, 1.0), (("a", "b"), 1, 0, 10, 1.0, 2.0, 1.0)]
     measured = {name: (cpu, compute) for name, cpu, compute in mark["prefix_cpu"]}
     assert measured["k"] == (2.0, 4.0)
     runs_page = page(telemetry)["runs"]

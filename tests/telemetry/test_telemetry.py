@@ -126,3 +126,23 @@ def test_answers_are_plain_values():
     assert len(keys[5]) < 600
     mark = telemetry.mark(1.0)
     assert (mark["logs_seen"], [row[2] for row in mark["logs"]]) == (3, ["line 1", "line 2"])
+
+
+def test_spans_have_decode_and_encode_and_processor_time():
+    telemetry = Telemetry()
+    columns = runs([("a", "a", 1, 10.0, 4.0, True), ("b", "b", 2, 10.0, 6.0, False), ("c", "c", 2, 10.0, 8.0, True)])
+    telemetry.append_runs(columns._replace(cpus=array("d", [1.0, float("nan"), 2.0]), spans=[("s",), ("s",), ()]))
+    mark = telemetry.mark(0.0)
+    assert totals(mark, "spans") == {("s",): (2, 1, 20, 2.0, 10.0, 4.0)}
+    assert totals(mark, "span_cpu") == {("s",): (1.0, 4.0)}
+
+
+def test_what_is_known_of_clocks_stays_with_the_worker():
+    telemetry = Telemetry()
+    for i in (1, 2):
+        telemetry.worker_joined(i, name=f"w{i}", address=f"tcp://h:{i}", nthreads=1, host="h", now=0.0)
+    assert telemetry.mark(0.0)["clocks"] == []
+    telemetry.clock_estimated(2, time=5.0, offset=-0.25, uncertainty=0.5, samples=3)
+    telemetry.clock_estimated(9, time=5.0, offset=1.0, uncertainty=0.5, samples=3)  # nobody knows it
+    telemetry.worker_left(2, reason="gone", now=6.0)
+    assert telemetry.mark(0.0)["clocks"] == [(2, 5.0, -0.25, 0.5, 3)]

@@ -17,15 +17,25 @@ SECRET = b"a secret of this test's own"
 
 
 class Store:
-    """A source whose values are in a dictionary; a callable is called, an exception raised."""
+    """A source whose values are in a dictionary; a callable is called, an exception raised.
+
+    ``type_names``: by name of the value. ``seconds``: what it says that making them ready took.
+    """
 
     def __init__(self, **values):
         self.values = {}
         self.prepared = []
         self.asked = []
+        self.type_names = {}
+        self.seconds = 0.0
+        self.mine = threading.local()
 
     def prepare(self, wanted):
         self.prepared.append(tuple(wanted))
+        self.mine.wanted = wanted
+
+    def told(self):
+        return tuple(self.type_names.get(name, "") for name in self.mine.wanted), self.seconds
 
     def get(self, task_id, attempt, timeout):
         self.asked.append((task_id, attempt))

@@ -188,7 +188,9 @@ def test_the_longest_idle_peer_makes_room(store, security, wait_until):
             assert len(server._connections) <= 3, i
         assert is_closed_by_peer(socks[0])
         socks[-1].sendall(frame(("get", ((1, 1),))))
-        assert socks[-1].recv(4, socket.MSG_WAITALL) == struct.pack("!I", 2)
+        (length,) = struct.unpack("!I", socks[-1].recv(4, socket.MSG_WAITALL))
+        found, told = msgpack.unpackb(socks[-1].recv(length, socket.MSG_WAITALL))
+        assert (found, told[0]) == (None, [""])
         for sock in socks:
             sock.close()
 
@@ -288,6 +290,14 @@ class Impostor:
         (frame((((1 << 60,),),)), "over the limit"),
         (frame((((-1,),),)), "layout"),
         (frame((((1_000_000,),),)) + bytes(1000), "middle"),
+        (frame(((("T",), 0.0, 0.0),)), "fewer values"),
+        (frame((b"a", ((), 0.0, 0.0))), "no sense"),
+        (frame((b"a", ((5,), 0.0, 0.0))), "no sense"),
+        (frame((b"a", (("T" * 101,), 0.0, 0.0))), "no sense"),
+        (frame((b"a", (("T",), -1.0, 0.0))), "no sense"),
+        (frame((b"a", (("T",), 0.0, float("nan")))), "no sense"),
+        (frame((b"a", (("T",), 0, "1"))), "no sense"),
+        (frame((b"a", b"b", (("T",), 0.0, 0.0))), "more values"),
     ],
 )
 def test_answers_that_are_none(security, answer, match):
@@ -410,7 +420,8 @@ SERVER = textwrap.dedent(
     from gnomon.runtime.transfer import DataServer, host_identity
     tempfile.tempdir = sys.argv[1]
     class Source:
-        def prepare(self, wanted): pass
+        def prepare(self, wanted): self.wanted = len(wanted)
+        def told(self): return ("ndarray",) * self.wanted, 0.0
         def get(self, task_id, attempt, timeout):
             if task_id == 2:
                 os.kill(os.getpid(), 9)

@@ -12,7 +12,7 @@ import pytest
 
 from gnomon.runtime.messages import ByReference, ErrorRecord
 from gnomon.runtime.protocol import Segment, decode_payload, encode_error, encode_payload, encode_value
-from gnomon.runtime.transfer import DataServer, Fetcher, TransferError, ValueEncodingError, host_identity
+from gnomon.runtime.transfer import DataServer, Fetcher, Told, TransferError, ValueEncodingError, host_identity
 
 
 def segment_of(value):
@@ -32,6 +32,36 @@ def test_small_values_and_unknown_ones_in_order(pair, store, transport):
 def test_nothing_asked_nothing_answered(pair):
     server, fetcher = pair
     assert fetcher.fetch(server.address, []).values == []
+
+
+def test_what_the_holder_tells_of_its_values(pair, store):
+    server, fetcher = pair
+    store.values = {(1, 1): b"one", (3, 1): b"x" * 9_000_000}
+    store.type_names = {(1, 1): "Frame", (3, 1): "Array"}
+    told = fetcher.fetch(server.address, [(3, 1), (2, 4), (1, 1)]).told
+    assert told.type_names == ("Array", "", "Frame")
+    assert told.serialise == 0.0
+    assert told.hold >= 0.0
+
+
+def test_how_long_the_holder_was_waited_for_and_what_of_that_was_work(pair, store):
+    server, fetcher = pair
+    waiting = threading.Event()
+
+    def late():
+        waiting.wait(0.02)  # nobody sets it
+        return b"late"
+
+    store.values = {(1, 1): late, (2, 1): late}
+    store.seconds = 0.015
+    hold, serialise = fetcher.fetch(server.address, [(1, 1), (2, 1)]).told[1:]
+    assert serialise == pytest.approx(0.015)
+    assert hold + serialise >= 0.04
+
+
+@pytest.mark.parametrize(("seconds", "waited", "told"), [(1.0, 3.0, (2.0, 1.0)), (5.0, 3.0, (0.0, 3.0))])
+def test_what_was_ready_before_it_was_waited_for_is_no_part_of_the_wait(seconds, waited, told):
+    assert Told.of((("T",), seconds), waited) == (("T",), *told)
 
 
 def test_large_arrays_arrive_whole_and_writable(pair, store):
@@ -149,7 +179,7 @@ def test_one_connection_serves_many_requests(security, store):
             original = fetcher._connect
             fetcher._connect = lambda address: dialled.append(address) or original(address)
             for _ in range(10):
-                assert fetcher.fetch(server.address, [(1, 1)]) == ([None], 0, "tcp")
+                assert fetcher.fetch(server.address, [(1, 1)])[:3] == ([None], 0, "tcp")
             with pytest.raises(TransferError):
                 fetcher.fetch("tcp://127.0.0.1:1", [(1, 1)])
         assert len(dialled) == 2
@@ -175,7 +205,7 @@ def test_a_new_server_at_an_old_address(security, store):
         for _ in range(3):
             with DataServer(store, address=address, security=security, host_id=host_identity()) as server:
                 address = server.address
-                assert fetcher.fetch(address, [(1, 1)]) == ([b"v"], 1, "shared-memory")
+                assert fetcher.fetch(address, [(1, 1)])[:3] == ([b"v"], 1, "shared-memory")
 
 
 def test_without_the_unix_socket_bytes_go_by_tcp(security, store):

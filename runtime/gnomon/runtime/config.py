@@ -32,6 +32,7 @@ from gnomon.runtime.errors import ConfigError
 __all__ = [
     "CommSettings",
     "Config",
+    "DashboardSettings",
     "ExecutorSettings",
     "InstrumentSettings",
     "SchedulerSettings",
@@ -160,7 +161,9 @@ class InstrumentSettings:
     sampling_interval: float = _setting(
         0.0101, "time between two samples, where the budget allows", unit="s", low=0.001
     )
-    sampling_budget: float = _setting(0.003, "share of one processor that sampling may use", low=0.0001, high=1)
+    sampling_budget: float = _setting(
+        0.006, "share of a busy program's time that sampling may cost", low=0.0001, high=1
+    )
     loop: bool = _setting(True, "measure the lag of event loops, and record their stalls")
     stall_threshold: float = _setting(
         0.1, "time without a turn after which a loop counts as stalled", unit="s", low=0.01
@@ -175,6 +178,21 @@ class InstrumentSettings:
 
 
 @dataclass(frozen=True)
+class DashboardSettings:
+    """The live dashboard that a cluster or scheduler offers."""
+
+    address: str = _setting(
+        ":8787", "where it listens, host:port; without a host: on this machine only; empty: there is no dashboard"
+    )
+    token: bool = _setting(True, "ask visitors for the token that is in the link")
+    prefix: str = _setting("", "what its paths begin with, for a reverse proxy that hands on a part of a site")
+    hosts: str = _setting("", "further names (host or host:port) that browsers may reach it by, separated by commas")
+    link: str = _setting(
+        "", "the link that is shown, where it isn't the address itself; {host}, {port} and {prefix} stand for these"
+    )
+
+
+@dataclass(frozen=True)
 class Config:
     """All settings, one field per section. Immutable: changes make a new one."""
 
@@ -184,6 +202,7 @@ class Config:
     comm: CommSettings = CommSettings()
     security: SecuritySettings = SecuritySettings()
     instruments: InstrumentSettings = InstrumentSettings()
+    dashboard: DashboardSettings = DashboardSettings()
 
 
 # -- Reading and changing them -----------------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ def demo(
     try:
         with LocalCluster(workers, threads) as cluster, Client(cluster) as client:
             console.print(f"{len(cluster.workers)} workers at {cluster.scheduler_address}", highlight=False)
+            if cluster.dashboard_link:
+                console.print(f"Dashboard: {cluster.dashboard_link}", highlight=False, soft_wrap=True)
             with _report(report) as written:
                 outcome = _stdlib(client) if workload == "stdlib" else _shuffle(client, partitions)
     except KeyboardInterrupt:

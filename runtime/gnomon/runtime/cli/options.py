@@ -16,14 +16,16 @@ import psutil
 
 from gnomon.runtime import config
 from gnomon.runtime.comm import Security
+from gnomon.runtime.deploy.dashboard import parse_address
 from gnomon.runtime.errors import GnomonError
 
 __all__ = [
     "RESOURCES",
     "SECONDS",
-    "dashboard_option",
+    "dashboard_options",
     "interface_address",
     "make_security",
+    "no_dashboard_option",
     "option",
     "security_options",
 ]
@@ -123,17 +125,42 @@ def make_security(
     return security
 
 
-def dashboard_option(command: F) -> F:
-    """``--dashboard``, which does not exist yet, and ``--no-dashboard``, which scripts may give already."""
+def dashboard_options(command: F) -> F:
+    """Whether a scheduler has a dashboard, and where."""
+    for add in (
+        option(
+            "--dashboard-address",
+            callback=_dashboard_address,
+            help="Where the dashboard listens, host:port or :port (this machine only).  "
+            "[default: the setting dashboard.address, :8787]",
+        ),
+        option("--dashboard/--no-dashboard", default=True, help="Offer a dashboard; it starts when somebody opens it."),
+    ):
+        command = add(command)
+    return command
+
+
+def _dashboard_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    try:
+        parse_address(value)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc), ctx, param) from None
+    return value
+
+
+def no_dashboard_option(command: F) -> F:
+    """``--no-dashboard`` of a worker, which never has one: the scheduler's shows all workers."""
 
     def refuse(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
         if value:
-            raise click.UsageError("there is no dashboard yet; use --no-dashboard, or leave the option out", ctx)
+            raise click.UsageError(
+                "a worker has no dashboard, the scheduler's shows it; use --no-dashboard, or leave the option out", ctx
+            )
         return value
 
-    return option("--dashboard/--no-dashboard", default=False, callback=refuse, help="There is no dashboard yet.")(
-        command
-    )
+    return option(
+        "--dashboard/--no-dashboard", default=False, callback=refuse, help="Workers are on the scheduler's dashboard."
+    )(command)
 
 
 def interface_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

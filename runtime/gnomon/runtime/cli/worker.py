@@ -12,7 +12,14 @@ from typing import Any
 
 import click
 
-from gnomon.runtime.cli.options import RESOURCES, SECONDS, dashboard_option, make_security, option, security_options
+from gnomon.runtime.cli.options import (
+    RESOURCES,
+    SECONDS,
+    make_security,
+    no_dashboard_option,
+    option,
+    security_options,
+)
 from gnomon.runtime.cli.service import log_to_stderr, process_file, read_scheduler_file, serve
 from gnomon.runtime.clock import now
 from gnomon.runtime.deploy.crew import Crew
@@ -80,7 +87,7 @@ class _Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
 @option("--local-directory", type=click.Path(file_okay=False), help="Folder for temporary files.")
 @option("--death-timeout", type=SECONDS, help="Give up when the scheduler can't be reached for so long (60, 2m).")
 @option("--pid-file", type=click.Path(dir_okay=False), help="File to write the process id to, removed at the end.")
-@dashboard_option
+@no_dashboard_option
 def worker(scheduler: str | None, scheduler_file: str | None, nworkers: int | None, **options: Any) -> None:
     """Start workers that run tasks for the scheduler at the address SCHEDULER.
 

@@ -382,7 +382,7 @@ _own_lock = threading.Lock()
 
 
 def own_client() -> Client:
-    """The client of this executor process for tasks that want one, made by the first of them.
+    """The client of this executor process for tasks that want one, made by the first of them; it goes with its cluster.
 
     Raises RuntimeError outside of executors.
     """
@@ -393,10 +393,13 @@ def own_client() -> Client:
     with _own_lock:
         client = _own.get(place)
         if client is None or client.status == "closed":
+            for gone in [place for place, other in _own.items() if other.status == "closed"]:
+                del _own[gone]
             security = Security.from_dict(cluster.security) if cluster.security else None
             client = _own[place] = Client(
                 cluster.address, security=security, set_as_default=False, name=f"task-{os.getpid()}", _inside=True
             )
+            client.close_when_lost()
     return client
 
 

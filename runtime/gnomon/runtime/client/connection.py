@@ -21,7 +21,7 @@ from gnomon.runtime.client.effects import Signal
 from gnomon.runtime.client.future import CANCELLED, ERROR, FINISHED, LOST, PENDING, FutureState, Waiter
 from gnomon.runtime.client.outgoing import Outgoing, Release
 from gnomon.runtime.comm import Comm, connect
-from gnomon.runtime.errors import CommClosedError, CommError, FutureCancelledError, FutureLostError
+from gnomon.runtime.errors import CommClosedError, CommError, FutureCancelledError, FutureLostError, KilledWorker
 from gnomon.runtime.messages import (
     ErrorRecord,
     Failure,
@@ -38,6 +38,8 @@ from gnomon.runtime.messages import (
 )
 
 __all__ = ["Connection", "Reply"]
+
+_KILLED = f"{KilledWorker.__module__}.{KilledWorker.__qualname__}"
 
 
 class Reply(Signal):
@@ -57,6 +59,7 @@ class Connection:
     Fields:
         address: of the scheduler.
         refusal: None while calls are welcome, else why not (not connected any more, closed, forked).
+        on_lost: called on the loop when the stream has ended, whoever ended it.
         by_reference: whether payloads may be objects of this process.
         future_id: gives the next future id.
     """
@@ -65,6 +68,7 @@ class Connection:
         self.name = name
         self.address = ""
         self.refusal: str | None = None
+        self.on_lost: Callable[[], None] | None = None
         self.by_reference = False
         self._lock = threading.Lock()
         self._outgoing = Outgoing()
@@ -324,8 +328,11 @@ class Connection:
                 self._kept.discard(state)
 
     def _on_erred(self, message: FuturesErred) -> None:
-        for number, row in zip(message.future_ids, message.error_rows, strict=True):
-            self._settle_one(number, ERROR, message.errors[row])
+        for number, row, cause in zip(message.future_ids, message.error_rows, message.causes, strict=True):
+            error: ErrorRecord | BaseException = message.errors[row]
+            if message.errors[row].type_name == _KILLED:  # the scheduler's own word, which knows no exceptions
+                error = KilledWorker(message.errors[row].text, cause)
+            self._settle_one(number, ERROR, error)
 
     def _on_cancelled(self, message: FuturesCancelled) -> None:
         for number in message.future_ids:
@@ -366,6 +373,8 @@ class Connection:
         cause = f": {exc}" if exc is not None else ""
         how = "closed the connection" if exc is None else "was lost"
         self._end(f"the scheduler at {self.address} {how} at {at}{cause}")
+        if self.on_lost is not None:
+            self.on_lost()
 
     # Ends
 

@@ -93,6 +93,7 @@ class ClientLife(ClusterView):
         self._thread: LoopThread | None = None
         self._lock = threading.Lock()
         self._connection = Connection(self.name)
+        self._services: Any = None
         self._fetcher: Fetcher | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._callbacks: ThreadPoolExecutor | None = None
@@ -271,6 +272,16 @@ class ClientLife(ClusterView):
         with contextlib.suppress(CommError, ClusterError, RuntimeError, TimeoutError):
             self._close_sync("the program ended", 5.0)
 
+    def close_when_lost(self) -> None:
+        """Close by itself when the scheduler goes: for a client that nobody is there to close."""
+        self._connection.on_lost = self._close_soon
+        if self._connection.refusal is not None:
+            self._close_soon()
+
+    def _close_soon(self) -> None:
+        # Closing waits for the loop, which may be what calls us.
+        threading.Thread(target=self.close_at_exit, name="gnomon-close", daemon=True).start()
+
     def abandon(self) -> None:
         """In a forked child: this client is the parent's, and so are those who may hold its locks."""
         self.status = "closed"
@@ -305,9 +316,6 @@ class ClientLife(ClusterView):
 
     def __reduce__(self) -> Any:
         raise TypeError("a client stays in its process; inside a task, get_client() gives one of the same cluster")
-
-    def __repr__(self) -> str:
-        return f"<Client: {self._connection.address or 'no address'!r} {self.status}>"
 
     @property
     def scheduler_address(self) -> str:

@@ -5,6 +5,8 @@ Contents: ClusterInstruments, load_session.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
 import zlib
 from pathlib import Path
@@ -12,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from gnomon.profiler.session import Nodes, Samples, Session
+from gnomon.profiler.sessions.session import Nodes, Samples, Session
 from gnomon.runtime.client.future import futures_of
 from gnomon.runtime.client.graph import wire_key
 from gnomon.runtime.client.packing import seconds, worker_names
+from gnomon.runtime.client.plots import check_plot, draw_task_stream
 from gnomon.runtime.client.records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
     from gnomon.runtime.client.effects import Effect
     from gnomon.runtime.messages import Key
@@ -143,15 +146,32 @@ class ClusterInstruments:
         return {address: {key: list(stack) for key, stack in stacks} for address, stacks in found.items()}
 
     def get_task_stream(
-        self, start: float | str | None = None, stop: float | str | None = None, count: int | None = None
+        self,
+        start: float | str | None = None,
+        stop: float | str | None = None,
+        count: int | None = None,
+        plot: bool | str = False,
+        filename: str | Path = "task-stream.html",
+        bokeh_resources: Any = None,
     ) -> Any:
         """The runs that the scheduler remembers, oldest first (see ``records.task_rows`` for their fields).
 
         Args:
             start, stop: runs that were under way in this window; as in ``profile``.
             count: the last so many.
+            plot: give a pair of the runs and a Bokeh figure of them; ``"save"`` also writes it to ``filename``.
+            filename: where to save.
+            bokeh_resources: where the saved page takes Bokeh's scripts from; it holds them itself by default.
+
+        Raises RuntimeError for a plot without the package that draws, ValueError for another ``plot``.
         """
-        return self.call(self._task_stream(_moment(start), _moment(stop), count))
+        check_plot(plot)
+        rows = self.call(self._task_stream(_moment(start), _moment(stop), count))
+        if not plot:
+            return rows
+        if inspect.isawaitable(rows):
+            return _drawn(rows, plot, filename, bokeh_resources)
+        return rows, draw_task_stream(rows, plot, filename, bokeh_resources)
 
     async def _task_stream(self, start: float | None, stop: float | None, count: int | None) -> list[dict[str, Any]]:
         records = await self._records((0, 0))
@@ -178,6 +198,14 @@ class ClusterInstruments:
                 break
             number = tuple(page["next"])
         return Records(pages, mark)
+
+
+async def _drawn(
+    rows: Awaitable[list[dict[str, Any]]], plot: bool | str, filename: str | Path, bokeh_resources: Any
+) -> tuple[list[dict[str, Any]], Any]:
+    """The runs with their figure, which takes a while and is not drawn on the loop."""
+    known = await rows
+    return known, await asyncio.to_thread(draw_task_stream, known, plot, filename, bokeh_resources)
 
 
 def _moment(value: Any) -> float | None:

@@ -7,16 +7,21 @@ Contents: get_task_stream, get_task_metadata, MemorySampler; task_rows, memory_r
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
-from math import isnan
+from math import inf, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon.runtime.client.default import default_client
+from gnomon.runtime.client.packing import seconds
+from gnomon.runtime.client.plots import check_plot, draw_task_stream
 from gnomon.runtime.instruments.series import COLUMNS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gnomon.runtime.client.client import Client
 
 __all__ = ["MemorySampler", "Records", "get_task_metadata", "get_task_stream", "memory_rows", "task_rows"]
@@ -111,18 +116,35 @@ class _Block:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        self._end(await self._client.records_since(self._first))
+        records = await self._client.records_since(self._first)
+        await asyncio.to_thread(self._end, records)  # a figure takes a while
 
 
 class get_task_stream(_Block):  # noqa: N801 - the name users know, which reads as a call
-    """``with get_task_stream() as stream: ...``: the runs that ended in the block, in ``stream.data`` after it."""
+    """``with get_task_stream() as stream: ...``: the runs that ended in the block, in ``stream.data`` after it.
 
-    def __init__(self, client: Client | None = None) -> None:
+    Args:
+        client: default the one in use.
+        plot: draw a Bokeh figure of them, in ``stream.figure``; ``"save"`` also writes it to ``filename``.
+        filename: where to save.
+
+    Raises ValueError for another ``plot``, at the end RuntimeError for a plot without the package that draws.
+    """
+
+    def __init__(
+        self, client: Client | None = None, plot: bool | str = False, filename: str | Path = "task-stream.html"
+    ) -> None:
+        check_plot(plot)
         super().__init__(client)
         self.data: list[dict[str, Any]] = []
+        self.figure: Any = None
+        self._plot = plot
+        self._filename = filename
 
     def _end(self, records: Records) -> None:
         self.data = list(records.tasks)
+        if self._plot:
+            self.figure = draw_task_stream(self.data, self._plot, self._filename)
 
 
 class get_task_metadata(_Block):  # noqa: N801
@@ -153,11 +175,27 @@ class MemorySampler:
     def __init__(self) -> None:
         self.samples: dict[str, list[tuple[float, float]]] = {}
 
-    def sample(self, label: str | None = None, *, client: Client | None = None, measure: str = "process") -> _Sampling:
-        """Sample during a block. Labels default to numbers; ``measure`` can only be "process" (resident memory)."""
+    def sample(
+        self,
+        label: str | None = None,
+        *,
+        client: Client | None = None,
+        measure: str = "process",
+        interval: float | str = 0.5,
+    ) -> _Sampling:
+        """Sample during a block.
+
+        Args:
+            label: default a number.
+            client: default the one in use.
+            measure: only ``"process"`` (resident memory) is recorded.
+            interval: keep a pair for each stretch of so many seconds (or text, as ``"500 ms"``) at most, the last.
+
+        Raises ValueError for another ``measure``.
+        """
         if measure != "process":
             raise ValueError(f"measure must be 'process', not {measure!r}: other kinds of memory are not recorded")
-        return _Sampling(self, str(len(self.samples)) if label is None else label, client)
+        return _Sampling(self, str(len(self.samples)) if label is None else label, client, seconds(interval) or 0.0)
 
     def to_pandas(self, *, align: bool = False) -> Any:
         """The samples as a data frame, a column per label; ``align``: all begin at time 0."""
@@ -179,18 +217,25 @@ class MemorySampler:
 
 
 class _Sampling(_Block):
-    def __init__(self, sampler: MemorySampler, label: str, client: Client | None) -> None:
+    def __init__(self, sampler: MemorySampler, label: str, client: Client | None, interval: float) -> None:
         super().__init__(client)
         self._sampler = sampler
         self._label = label
+        self._interval = interval
 
     def _end(self, records: Records) -> None:
         rows: Sequence[tuple[float, tuple[int, int], float]]
         rows = sorted(row for page in records.pages for row in memory_rows(page))
         latest: dict[tuple[int, int], float] = {}
-        pairs = []
+        pairs: list[tuple[float, float]] = []
+        begin = -inf
         for time, process, nbytes in rows:
-            if process[0] and not isnan(nbytes):
-                latest[process] = nbytes
-                pairs.append((time, sum(latest.values())))
+            if not process[0] or isnan(nbytes):
+                continue
+            latest[process] = nbytes
+            if time - begin < self._interval:
+                pairs.pop()
+            else:
+                begin = time
+            pairs.append((time, sum(latest.values())))
         self._sampler.samples[self._label] = pairs

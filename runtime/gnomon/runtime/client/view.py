@@ -10,24 +10,33 @@ import platform
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from gnomon.runtime.client.connection import Connection
+from gnomon.runtime.client.connection import Connection, Reply
 from gnomon.runtime.client.effects import Effect
 from gnomon.runtime.client.future import futures_of
 from gnomon.runtime.client.gather import answer, decode_small
 from gnomon.runtime.client.graph import wire_key
+from gnomon.runtime.client.notebook import shown_as_table
 from gnomon.runtime.client.observing import ClusterInstruments
 from gnomon.runtime.client.packing import seconds, worker_names
-from gnomon.runtime.errors import SerializationError
+from gnomon.runtime.errors import CommError, SerializationError
 from gnomon.runtime.messages import ByReference, ErrorRecord, Payload
 from gnomon.runtime.protocol import decode_error, dumps_code
 
 __all__ = ["ClusterView"]
 
+#: Seconds to wait for the scheduler to tell what else there is to the cluster.
+_PATIENCE = 5.0
+
 
 class ClusterView(ClusterInstruments):
     """What a client may ask. With an asynchronous client every answer is awaited."""
 
+    name: str
+    status: str
+    asynchronous: bool
+    cluster: Any
     _connection: Connection
+    _services: Any
 
     def call(self, coroutine: Coroutine[Effect, Any, Any]) -> Any:
         """Run one of this room's coroutines to its end; asynchronous clients give an awaitable."""
@@ -42,6 +51,44 @@ class ClusterView(ClusterInstruments):
         Raises what the scheduler answers: ValueError for a request it doesn't know, or bad arguments.
         """
         return self.call(self._ask(method, arguments))
+
+    @property
+    def dashboard_link(self) -> str:
+        """Where to look at the cluster in a browser, with the token that lets one in; empty if there is no dashboard.
+
+        An asynchronous client of an address asks in the background: empty until the answer has come.
+        """
+        if self.cluster is not None:
+            return str(getattr(self.cluster, "dashboard_link", ""))
+        if self._services is None and self.status == "running":
+            if self.asynchronous:
+                self._services = self._connection.ask("services", {})
+            else:
+                self._services = self.call(self._ask("services", {}, _PATIENCE))
+        return self._known_link()
+
+    def _known_link(self) -> str:
+        """The link as far as it is known without asking."""
+        if self.cluster is not None:
+            return str(getattr(self.cluster, "dashboard_link", ""))
+        services = self._services
+        if isinstance(services, Reply):
+            services = services.result
+        return str(services.get("dashboard", "")) if isinstance(services, dict) else ""
+
+    def __repr__(self) -> str:
+        link = self._known_link()
+        shown = f" dashboard={link!r}" if link else ""
+        return f"<Client: {self._connection.address or 'no address'!r} {self.status}{shown}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = {"Scheduler": self._connection.address or "no address", "Status": self.status}
+        try:
+            link = self.dashboard_link
+        except (CommError, TimeoutError):
+            link = ""
+        return shown_as_table(f"Client {self.name}", rows, link)
 
     def scheduler_info(self, n_workers: int = -1) -> Any:
         """What the cluster is made of; ``["workers"]`` maps addresses (``n_workers`` of them) to what is known."""
@@ -96,7 +143,12 @@ class ClusterView(ClusterInstruments):
             raise TimeoutError(f"only {now} of {n} workers came within {timeout:g} s") from None
 
     def retire_workers(self, workers: Any = None) -> Any:
-        """Send workers home in good order."""
+        """Send workers home in good order; returns the addresses of those that left.
+
+        They get nothing new; tasks that they have not begun go to others at once, those that run may end. What only
+        they hold is copied to others first, so nothing is computed again. After 30 s in which no task ended and no
+        value moved a worker leaves as it is.
+        """
         return self.call(self._ask("retire_workers", _some(workers)))
 
     def run(

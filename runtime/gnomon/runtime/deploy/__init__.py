@@ -8,6 +8,7 @@ Contents:
     crew      the workers of a cluster: how many there are, and replacing those that die
     surroundings  kind of loop, environment of children, killing descendants
     units     one scheduler or worker, wherever it runs; the one inside this process
+    dashboard the link to the cluster's dashboard, and its process once somebody looks
     process   one scheduler or worker in an interpreter of its own, seen from the parent
     child     the same, seen from inside
     control   what the two say to each other

@@ -22,9 +22,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from gnomon.runtime.client import Client
+from gnomon.runtime.client.notebook import shown_as_table
 from gnomon.runtime.client.sync import LoopThread
 from gnomon.runtime.comm import Security
 from gnomon.runtime.deploy.crew import Crew
+from gnomon.runtime.deploy.dashboard import DashboardDoor
 from gnomon.runtime.deploy.link import SchedulerLink
 from gnomon.runtime.deploy.machine import parse_bytes, split_processors
 from gnomon.runtime.deploy.process import ChildProcess
@@ -61,6 +63,9 @@ class LocalCluster:
         loop: the event loop of another thread to run on, instead of the loop thread that sync clients share.
         resources: abstract resources that each worker offers.
         memory_limit: bytes of each worker (``"4 GB"`` works); None is no limit.
+        dashboard_address: where the dashboard listens, ``host:port`` or ``:port`` (this machine only); True is the
+            setting ``dashboard.address``, None is no dashboard. Its process starts when somebody opens the link. There
+            is none where everything is in one process (``inproc``).
         worker_kwargs: anything else that ``Worker`` takes.
 
     Raises ClusterError if it can't start, ValueError for arguments that make no sense.
@@ -85,6 +90,7 @@ class LocalCluster:
         loop: asyncio.AbstractEventLoop | None = None,
         resources: Mapping[str, float] | None = None,
         memory_limit: str | int | None = None,
+        dashboard_address: str | int | bool | None = True,
         **worker_kwargs: Any,
     ) -> None:
         n_workers, threads = split_processors(n_workers, threads_per_worker, processes=processes)
@@ -113,6 +119,8 @@ class LocalCluster:
             **worker_kwargs,
         }
         self._n_workers = n_workers
+        wanted = dashboard_address if self._protocol != "inproc" else None
+        self._dashboard = DashboardDoor(wanted, self.security, name=self.name, log_level=self._log_level)
         self._scheduler = self._unit(_SCHEDULER, "the scheduler")
         self._crew = Crew(lambda worker: self._unit(_WORKER, f"worker {worker}"))
         self._link: SchedulerLink | None = None
@@ -161,7 +169,10 @@ class LocalCluster:
             try:
                 await self._scheduler.prepare()
                 await self._crew.prepare(names)
-                await self._scheduler.start((), self._scheduler_options)
+                link = self._dashboard.open()
+                services = {"services": {"dashboard": link}} if link else {}
+                await self._scheduler.start((), {**self._scheduler_options, **services})
+                self._dashboard.serve(self.scheduler_address)
                 await self._crew.start(self.scheduler_address, {name: self._spec(name) for name in names})
             except BaseException:
                 await self._close_all("it could not start")
@@ -176,6 +187,7 @@ class LocalCluster:
     async def _watch_scheduler(self) -> None:
         how = await self._scheduler.wait_ended()
         self._crew.stop_replacing()
+        await self._dashboard.close("the scheduler is gone")
         if how:
             logger.error("%s; cluster %s is lost", how, self.name)
             self.status = "failed"
@@ -195,6 +207,7 @@ class LocalCluster:
             await self._link.close()
             self._link = None
         self._crew.stop_replacing()
+        await self._dashboard.close(reason)
         try:
             await self._crew.close(reason)
         finally:
@@ -243,6 +256,11 @@ class LocalCluster:
         return self._scheduler.address
 
     @property
+    def dashboard_link(self) -> str:
+        """Where to look at the cluster in a browser, with the token that lets one in; empty where that is nowhere."""
+        return self._dashboard.link
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that the cluster runs on."""
         loop = self._loop
@@ -288,7 +306,18 @@ class LocalCluster:
         workers = len(self._crew.units)
         threads = workers * self._worker_options["nthreads"]
         where = self.scheduler_address or self.status
-        return f"LocalCluster({self.name!r}, {where!r}, workers={workers}, threads={threads})"
+        link = f", dashboard={self.dashboard_link!r}" if self.dashboard_link else ""
+        return f"LocalCluster({self.name!r}, {where!r}, workers={workers}, threads={threads}{link})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        workers = len(self._crew.units)
+        rows = {
+            "Scheduler": self.scheduler_address or self.status,
+            "Workers": str(workers),
+            "Threads": str(workers * self._worker_options["nthreads"]),
+        }
+        return shown_as_table(f"LocalCluster {self.name}", rows, self.dashboard_link)
 
     # More and fewer workers
 

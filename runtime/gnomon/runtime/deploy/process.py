@@ -34,20 +34,29 @@ _TAIL = 4000  # characters of a child's last words that an error quotes
 
 
 class ChildProcess:
-    """A scheduler or worker in a child process.
+    """A scheduler or worker in a child process. ``descriptors``: that it inherits, under the same numbers.
 
     Fields:
         title, address, pid: as of every unit.
         returncode: how the child left; None while it lives.
     """
 
-    def __init__(self, target: str, title: str, *, log_level: int = logging.WARNING, grace: float = 10.0) -> None:
+    def __init__(
+        self,
+        target: str,
+        title: str,
+        *,
+        log_level: int = logging.WARNING,
+        grace: float = 10.0,
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
         self.title = title
         self.address = ""
         self.returncode: int | None = None
         self._target = target
         self._log_level = log_level
         self._grace = grace
+        self._descriptors = descriptors
         self._running: _Running | None = None
         self._closing = False
 
@@ -72,7 +81,7 @@ class ChildProcess:
                 [sys.executable, "-P", "-m", "gnomon.runtime.deploy.child"],
                 stdin=theirs.fileno(),
                 stderr=early,
-                pass_fds=(stderr,),
+                pass_fds=(stderr, *self._descriptors),
                 env=child_environment(),
                 process_group=0,
             )

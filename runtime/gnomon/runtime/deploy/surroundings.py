@@ -29,12 +29,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment for a child of it: with the settings in force here, and without the secret.
+    """This process's environment for a child of it: with the settings in force here, and without secrets.
 
     The import path makes the child find this very package; it puts back the parent's own ``PYTHONPATH`` itself.
     """
     environment = {name: value for name, value in os.environ.items() if not _is_setting(name)}
     environment.pop("GNOMON_SECRET", None)
+    environment.pop("GNOMON_DASHBOARD_TOKEN", None)
     environment.update(config.environment())
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if isinstance(entry, str) and entry)
     return environment

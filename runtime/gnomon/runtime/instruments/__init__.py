@@ -5,6 +5,7 @@ Contents:
     carried    what one scheduler, agent or executor starts, stops and sums up
     shared     the monitors of a process, however many carry them
     series     columns of the measurements
+    looptime   how long a loop worked and waited
     demand     what idle threads wait for
     offloop    work that would hold up a loop
 """

@@ -13,6 +13,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime.config import InstrumentSettings
+from gnomon.runtime.instruments.looptime import LoopTime
 from gnomon.runtime.instruments.offloop import off_loop
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Attached:
     def report(self, tasks: float = nan) -> dict[str, Any]:
         """What was measured since the last time; see ``carried.Instruments.report``."""
         return {} if self._instruments is None else self._instruments.report(tasks)
+
+    def loop_time(self) -> LoopTime | None:
+        """See ``carried.Instruments.loop_time``."""
+        return None if self._instruments is None else self._instruments.loop_time()
 
     async def profile(self, start: float | None = None, stop: float | None = None) -> bytes:
         """The packed session of the threads that run no tasks, made off the loop; empty if nobody samples."""

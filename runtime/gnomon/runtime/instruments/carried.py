@@ -15,13 +15,14 @@ import msgpack
 from gnomon.profiler.histogram import Histogram
 from gnomon.runtime.clock import now
 from gnomon.runtime.instruments import shared
+from gnomon.runtime.instruments.looptime import LoopTime
 from gnomon.runtime.instruments.series import COLUMNS
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Collection
 
-    from gnomon.profiler.session import Session
+    from gnomon.profiler.sessions.session import Session
     from gnomon.runtime.config import InstrumentSettings
 
 __all__ = ["Instruments", "Report"]
@@ -120,6 +121,20 @@ class Instruments:
             report["stalls"] = {self.process: stalls}
         return report
 
+    def loop_time(self) -> LoopTime | None:
+        """What is known of the loop's work since its monitor was last started; None if it has none."""
+        monitors = self._shared
+        monitor = None if monitors is None else monitors.monitor_of(self._loop)
+        if monitors is None or monitor is None or monitors.resting:
+            return None
+        watched, worked = monitor.totals()
+        looks = 0
+        if monitor.exact:
+            looks = monitor.statistics()["turns"]
+        elif monitors.gil is not None:
+            looks = monitors.gil.lateness.number
+        return LoopTime(watched, worked, monitor.exact, looks)
+
     def session(
         self,
         start: float | None = None,
@@ -137,7 +152,11 @@ class Instruments:
             return None
         if threads is None and monitors.first_of(self.process) is not self:
             return None
-        from gnomon.profiler.processors import below, keep_labels, keep_threads  # slow to import, seldom asked for
+        from gnomon.profiler.sessions.processors import (  # slow to import, seldom asked for
+            below,
+            keep_labels,
+            keep_threads,
+        )
 
         session = monitors.sampler.session(start, stop)
         labels = [""]
@@ -195,7 +214,8 @@ class Instruments:
             new, self._waits = waits.since(self._waits), waits
             row[_PLACE["gil_contended"]] = 100.0 * new.number / ticks if ticks else nan
             row[_PLACE["gil_wait_max"]] = new.largest
-            cost += monitors.gil.cost().cpu
+            if monitors.sampler is None:  # else it works on the sampler's thread
+                cost += monitors.gil.cost().cpu
         if monitors.sampler is not None:
             statistics = monitors.sampler.statistics()
             row[_PLACE["samples"]] = self._difference("samples", statistics.samples)

@@ -18,17 +18,17 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from gnomon.profiler.gc_monitor import GcMonitor
-from gnomon.profiler.gil import GilMonitor
-from gnomon.profiler.sampler import Sampler
-from gnomon.profiler.system import SystemMonitor
-from gnomon.profiler.ticker import Ticker, TickSource
+from gnomon.profiler.interpreter.gc_monitor import GcMonitor
+from gnomon.profiler.interpreter.gil import GilMonitor
+from gnomon.profiler.machine.system import SystemMonitor
+from gnomon.profiler.reading.ticker import Ticker, tick_source
+from gnomon.profiler.sampling.sampler import Sampler
 
 if TYPE_CHECKING:
     import asyncio
 
-    from gnomon.profiler.loop import LoopMonitor
-    from gnomon.profiler.stalls import Stall
+    from gnomon.profiler.loops.monitor import LoopMonitor
+    from gnomon.profiler.loops.stalls import Stall
     from gnomon.runtime.config import InstrumentSettings
 
 __all__ = ["Owner", "Shared", "acquire", "release"]
@@ -71,7 +71,11 @@ class Shared:
                 interval=settings.sampling_interval, budget=settings.sampling_budget, process=f"{name} {os.getpid()}"
             )
         self.gc = GcMonitor() if settings.gc else None
-        self.gil = GilMonitor(_ticks(self.sampler)) if settings.gil else None
+        self.gil: GilMonitor | None = None
+        if settings.gil:
+            # One thread for all: each wake-up takes the GIL from who computes.
+            ticks = Ticker(_TICK) if self.sampler is None else tick_source(self.sampler, settings.stall_threshold)
+            self.gil = GilMonitor(ticks)
         self.system: SystemMonitor | None = None
         if settings.system:
             self.system = SystemMonitor(children=children, network=host, disk=host, host_cpu=host)
@@ -119,6 +123,11 @@ class Shared:
                 if monitor is not None:
                     monitor.start()
 
+    @property
+    def resting(self) -> bool:
+        """Whether nobody has anything to do, and nothing is watched."""
+        return self._resting
+
     def watch_loop(self, loop: asyncio.AbstractEventLoop) -> LoopMonitor | None:
         """The monitor of a loop; called on it, and once per ``forget_loop``."""
         if not self.settings.loop:
@@ -129,7 +138,7 @@ class Shared:
     def _watch_loop(self, loop: asyncio.AbstractEventLoop) -> LoopMonitor:
         monitor, users = self._loops.get(loop, (None, 0))
         if monitor is None:
-            from gnomon.profiler.loop import LoopMonitor  # with asyncio, which executors do without
+            from gnomon.profiler.loops.monitor import LoopMonitor  # with asyncio, which executors do without
 
             monitor = LoopMonitor(
                 loop,
@@ -164,11 +173,6 @@ class Shared:
             else:
                 del self._loops[loop]
                 monitor.stop()
-
-
-def _ticks(sampler: Sampler | None) -> TickSource:
-    """What the monitors tick by: the sampler if it gives ticks, else a thread that wakes as rarely as stalls allow."""
-    return sampler if isinstance(sampler, TickSource) else Ticker(_TICK)
 
 
 _lock = threading.Lock()

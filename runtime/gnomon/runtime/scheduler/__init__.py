@@ -5,7 +5,12 @@ It decides nothing about tasks (that is ``gnomon.runtime.core``) and never unpic
 Contents:
     server      Scheduler: listening, streams of clients and workers, the loop turn, timers, closing
     requests    what clients may ask
-    telemetry   the numbered ring of what ran, for reports
+    telemetry   numbered rings of what ran, and complete totals: runs, workers, errors
+    transfers, observations
+                the rings of what moved between workers, and of what processes say of themselves
+    ring, pace  what a ring is, and how much of it is handed out at once
+    watching    what the scheduler observes: its own process, what waits for workers
+    budget      where the time of its loop goes
 """
 
 from __future__ import annotations

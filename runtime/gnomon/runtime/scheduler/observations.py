@@ -15,6 +15,7 @@ from typing import Any
 from gnomon.runtime.instruments.demand import NAMES
 from gnomon.runtime.instruments.series import AGENT, COLUMNS, EXECUTOR, SCHEDULER
 from gnomon.runtime.messages import DemandChanged, RegionsTimed
+from gnomon.runtime.scheduler.pace import Pace, Page
 from gnomon.runtime.scheduler.ring import Column, Ring, table
 
 __all__ = ["RINGS", "Observations"]
@@ -126,42 +127,58 @@ class Observations:
             "regions": [(*name, *total) for name, total in self._totals.items()],
         }
 
-    def since(self, numbers: Sequence[int], limit: int) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]:
+    def since(self, numbers: Sequence[int], limit: int, pace: Pace) -> tuple[dict[str, Any], list[int], list[int]]:
         """Pages by name, rows missed, and the numbers to go on with."""
-        read = [ring.read(number, limit) for ring, number in zip(self._rings, numbers, strict=True)]
-        times, workers, processes, values = read[0][0]
-        starts, stall_workers, stall_processes, durations, what = read[1][0]
-        changed, owners, kinds, states = read[2][0]
-        summed, region_workers, names, counts, seconds = read[3][0]
-        name_table, rows = table(names)
-        pages = {
-            "series": {
-                "columns": COLUMNS,
-                "times": times.tobytes(),
-                "workers": workers.tobytes(),
-                "processes": processes.tobytes(),
-                "values": values.tobytes(),
-            },
-            "stalls": {
-                "starts": starts.tobytes(),
-                "workers": stall_workers.tobytes(),
-                "processes": stall_processes.tobytes(),
-                "durations": durations.tobytes(),
-                "rows": what,
-            },
-            "demand": {
-                "times": changed.tobytes(),
-                "workers": owners.tobytes(),
-                "kinds": kinds.tobytes(),
-                "values": states.tobytes(),
-            },
-            "regions": {
-                "times": summed.tobytes(),
-                "workers": region_workers.tobytes(),
-                "name_table": name_table,
-                "names": rows.tobytes(),
-                "counts": counts.tobytes(),
-                "seconds": seconds.tobytes(),
-            },
+        builders = (self._series_page, self._stalls_page, self._demand_page, self._regions_page)
+        pages: dict[str, Any] = {}
+        gone, after = [], []
+        for name, build, number in zip(RINGS, builders, numbers, strict=True):
+            pages[name], missed, next_number = pace.take(name, build, number, limit)
+            gone.append(missed)
+            after.append(next_number)
+        return pages, gone, after
+
+    def _series_page(self, number: int, limit: int) -> Page:
+        (times, workers, processes, values), missed, after = self._series.read(number, limit)
+        page = {
+            "columns": COLUMNS,
+            "times": times.tobytes(),
+            "workers": workers.tobytes(),
+            "processes": processes.tobytes(),
+            "values": values.tobytes(),
         }
-        return pages, tuple([missed for _, missed, _ in read]), tuple([after for _, _, after in read])
+        return page, missed, after
+
+    def _stalls_page(self, number: int, limit: int) -> Page:
+        (starts, workers, processes, durations, what), missed, after = self._stalls.read(number, limit)
+        page = {
+            "starts": starts.tobytes(),
+            "workers": workers.tobytes(),
+            "processes": processes.tobytes(),
+            "durations": durations.tobytes(),
+            "rows": what,
+        }
+        return page, missed, after
+
+    def _demand_page(self, number: int, limit: int) -> Page:
+        (times, owners, kinds, states), missed, after = self._demand.read(number, limit)
+        page = {
+            "times": times.tobytes(),
+            "workers": owners.tobytes(),
+            "kinds": kinds.tobytes(),
+            "values": states.tobytes(),
+        }
+        return page, missed, after
+
+    def _regions_page(self, number: int, limit: int) -> Page:
+        (times, workers, names, counts, seconds), missed, after = self._regions.read(number, limit)
+        name_table, rows = table(names)
+        page = {
+            "times": times.tobytes(),
+            "workers": workers.tobytes(),
+            "name_table": name_table,
+            "names": rows.tobytes(),
+            "counts": counts.tobytes(),
+            "seconds": seconds.tobytes(),
+        }
+        return page, missed, after

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
 from gnomon.runtime.core import queries, reactor
-from gnomon.runtime.messages import CloseWorker, ErrorRecord, Failure, Request, Response
+from gnomon.runtime.messages import ErrorRecord, Failure, Request, Response
+from gnomon.runtime.scheduler.counters import LiveView
+from gnomon.runtime.scheduler.retirement import retire
 from gnomon.runtime.scheduler.streams import ClientStream, WorkerStream
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Requests:
         self._scheduler = scheduler
         self._model = scheduler.model
         self._waiting_for_workers: list[tuple[ClientStream, int, int]] = []
+        view = LiveView(scheduler)
         self._now: dict[str, Callable[..., Any]] = {
             "scheduler_info": self.scheduler_info,
             "who_has": self.who_has,
@@ -45,6 +48,12 @@ class Requests:
             "telemetry_mark": self.telemetry_mark,
             "telemetry": self.telemetry,
             "task_profile": self.task_profile,
+            "task_profiles": self.task_profiles,
+            "services": lambda: scheduler.services,
+            "live": view.live,
+            "tasks_page": view.tasks_page,
+            "task_graph": view.task_graph,
+            "group_graph": view.group_graph,
         }
         self._with_client: dict[str, Callable[..., Any]] = {"locate": self.locate, "missing": self.missing}
         self._later: dict[str, Callable[..., Awaitable[Any]]] = {
@@ -96,6 +105,7 @@ class Requests:
             "id": self._scheduler.id,
             "address": self._scheduler.address,
             "started": self._scheduler.started,
+            "services": self._scheduler.services,
             "pid": os.getpid(),
             **info,
         }
@@ -125,8 +135,11 @@ class Requests:
         return {"python": platform.python_version(), "implementation": platform.python_implementation()}
 
     def telemetry_mark(self) -> dict[str, Any]:
-        """Where the records stand: pass ``number`` to ``telemetry`` later."""
-        return self._scheduler.telemetry.mark(clock.now())
+        """Where the records stand: ``number`` is for ``telemetry``, ``task_profiles`` for the request of that name."""
+        mark = self._scheduler.telemetry.mark(clock.now())
+        mark["task_profiles"] = self._scheduler.watching.deep_profiles.made
+        mark["loop"] = self._scheduler.watching.budget.rows()
+        return mark
 
     def telemetry(self, since: Sequence[int], limit: int = 10_000) -> dict[str, Any]:
         """A page of records since a number."""
@@ -134,7 +147,11 @@ class Requests:
 
     def task_profile(self, key: Any) -> bytes | None:
         """The deep profile of a key's last run, opaque bytes; None if there is none."""
-        return self._scheduler.watching.profile_of(key)
+        return self._scheduler.watching.deep_profiles.of(key)
+
+    def task_profiles(self, since: int, most: int = 1 << 20) -> dict[str, Any]:
+        """Deep profiles from a number on, about ``most`` bytes of them; see ``DeepProfiles.since``."""
+        return self._scheduler.watching.deep_profiles.since(since, most)
 
     def locate(self, client: ClientStream, future_ids: Iterable[int]) -> Any:
         """Rows (future id, task id, attempt, addresses, small value or None)."""
@@ -220,12 +237,9 @@ class Requests:
         ]
 
     async def retire_workers(self, workers: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Send workers home in good order; what only they hold is computed again where it is still wanted."""
+        """Send workers home in good order: what they run may end, and what only they hold is moved to others first."""
         streams = self._chosen(workers)
-        for worker in streams:
-            worker.leaving = True
-            worker.send([CloseWorker("retired")])
-        await asyncio.gather(*(worker.comm.wait_closed() for worker in streams))
+        await retire(self._scheduler, streams)
         return tuple(worker.address for worker in streams)
 
     def _chosen(self, names: Iterable[str] | None) -> list[WorkerStream]:

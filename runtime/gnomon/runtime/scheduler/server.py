@@ -11,10 +11,10 @@ import gc
 import logging
 import socket
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from gnomon.profiler.regions import enter, leave, slot
+from gnomon.profiler.marks.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, Handlers, Listener, Security, listen
 from gnomon.runtime.core import Model, Outbox, Settings, placement, queries, reactor, stealing
@@ -84,6 +84,12 @@ _PLACEMENT = slot_of(placement.run)
 _STEALING = slot_of(stealing.balance)
 _DRAIN = slot("drain")
 _RECORD = slot("record")
+_TURN = slot("turn")
+_REQUESTS = slot("requests")
+_MONITORS = slot("monitors")
+
+#: What workers tell for the records alone, or for these as well.
+_RECORDS = frozenset({Heartbeat, TransfersDone, DemandChanged, RegionsTimed, TaskProfiled})
 
 
 class Scheduler:
@@ -95,6 +101,7 @@ class Scheduler:
         protocol: ``tcp``, ``tls`` or ``inproc``; default ``tls`` where the security has certificates, else ``tcp``.
         security: certificates and secret; default those of the settings.
         idle_timeout: seconds without tasks after which it closes by itself; None for never.
+        services: what else there is to this cluster, by name: ``dashboard`` is its link. Told to clients alone.
     """
 
     def __init__(
@@ -105,7 +112,9 @@ class Scheduler:
         protocol: str | None = None,
         security: Security | None = None,
         idle_timeout: float | None = None,
+        services: Mapping[str, str] | None = None,
     ) -> None:
+        self.services = dict(services or {})
         self.security = security if security is not None else Security()
         self.protocol = protocol or ("tls" if self.security.has_tls else "tcp")
         self.id = f"Scheduler-{uuid.uuid4()}"
@@ -225,7 +234,13 @@ class Scheduler:
         )
 
     def _on_client_messages(self, client: ClientStream, messages: Sequence[Message]) -> None:
-        now = clock.now()
+        enter(_TURN)
+        try:
+            self._take_from_client(client, messages, clock.now())
+        finally:
+            leave(_TURN)
+
+    def _take_from_client(self, client: ClientStream, messages: Sequence[Message], now: float) -> None:
         self.watching.active = True
         for message in messages:
             kind = type(message)
@@ -238,7 +253,11 @@ class Scheduler:
                     finally:
                         leave(_SLOTS[kind])
                 elif isinstance(message, Request):
-                    self._requests.answer(client, message)
+                    enter(_REQUESTS)
+                    try:
+                        self._requests.answer(client, message)
+                    finally:
+                        leave(_REQUESTS)
                 elif isinstance(message, ScatterData):
                     rows = reactor.on_scatter(self.model, self.outbox, client.id, message, now)
                     client.send([Response(message.request_id, rows)])
@@ -251,6 +270,13 @@ class Scheduler:
 
     def _on_worker_messages(self, worker: WorkerStream, messages: Sequence[Message]) -> None:
         now = worker.last_seen = clock.now()
+        enter(_TURN)
+        try:
+            self._take_from_worker(worker, messages, now)
+        finally:
+            leave(_TURN)
+
+    def _take_from_worker(self, worker: WorkerStream, messages: Sequence[Message], now: float) -> None:
         self._heard[worker.id] = worker
         for message in messages:
             kind = type(message)
@@ -267,20 +293,12 @@ class Scheduler:
                         leave(_SLOTS[kind])
                 elif isinstance(message, RegisterWorker) and not worker.id:
                     self._on_register(worker, message, now)
-                elif isinstance(message, Heartbeat) and worker.id:
-                    worker.on_heartbeat(message, now)
-                    self.telemetry.append_report(worker.id, message.metrics.pop("report", {}), worker.clock_offset)
-                    reactor.on_heartbeat(self.model, worker.id, message, now)
-                    worker.send([HeartbeatReply(message.sent, now, self._heartbeat_interval())])
-                elif isinstance(message, TransfersDone) and worker.id:
-                    self.telemetry.append_transfers(worker.id, message, self._ids, worker.clock_offset)
-                    reactor.on_transfers_done(self.model, worker.id, message, now)
-                elif isinstance(message, DemandChanged) and worker.id:
-                    self.telemetry.append_demand(worker.id, message, worker.clock_offset)
-                elif isinstance(message, RegionsTimed) and worker.id:
-                    self.telemetry.append_regions(worker.id, message, worker.clock_offset)
-                elif isinstance(message, TaskProfiled) and worker.id:
-                    self.watching.keep_profile(message.task_id, message.profile)
+                elif kind in _RECORDS and worker.id:
+                    enter(_RECORD)
+                    try:
+                        self._record(worker, message, now)
+                    finally:
+                        leave(_RECORD)
                 elif isinstance(message, (Response, Failure)):
                     worker.on_answer(message)
                 else:
@@ -289,6 +307,33 @@ class Scheduler:
                 self._drop_bad_peer(worker.comm, exc)
                 break
         self._ask_turn_end()
+
+    def _record(self, worker: WorkerStream, message: Message, now: float) -> None:
+        """Take in what a worker tells for the records."""
+        if isinstance(message, Heartbeat):
+            worker.on_heartbeat(message, now)
+            self._record_clock(worker)
+            self.telemetry.append_report(worker.id, message.metrics.pop("report", {}), worker.clock_offset)
+            reactor.on_heartbeat(self.model, worker.id, message, now)
+            worker.send([HeartbeatReply(message.sent, now, self._heartbeat_interval())])
+        elif isinstance(message, TransfersDone):
+            self.telemetry.append_transfers(worker.id, message, self._ids, worker.clock_offset)
+            reactor.on_transfers_done(self.model, worker.id, message, now)
+        elif isinstance(message, DemandChanged):
+            self.telemetry.append_demand(worker.id, message, worker.clock_offset)
+        elif isinstance(message, RegionsTimed):
+            self.telemetry.append_regions(worker.id, message, worker.clock_offset)
+        elif isinstance(message, TaskProfiled):
+            self.watching.keep_profile(message.task_id, message.profile)
+
+    def _record_clock(self, worker: WorkerStream) -> None:
+        self.telemetry.clock_estimated(
+            worker.id,
+            time=worker.clock_time,
+            offset=worker.clock_offset,
+            uncertainty=worker.clock_uncertainty,
+            samples=worker.clock_samples,
+        )
 
     def _record_errors(self, worker: WorkerStream, message: TasksErred, now: float) -> None:
         """Keep why runs failed, for reports; stale ones are nobody's business."""
@@ -310,13 +355,15 @@ class Scheduler:
             worker.comm.close()
             return
         worker.name, worker.address, worker.nthreads = message.name, message.address, message.nthreads
-        worker.same_clock = message.host == socket.gethostname()
+        if message.host == socket.gethostname():
+            worker.share_clock(now)
         self.workers[worker.id] = worker
         worker.send([WorkerRegistered(worker.id, self._heartbeat_interval())])
         self._ids[message.address] = worker.id
         self.telemetry.worker_joined(
             worker.id, name=message.name, address=message.address, nthreads=message.nthreads, host=message.host, now=now
         )
+        self._record_clock(worker)
         self._requests.on_workers_changed()
         logger.info("Worker %s at %s joined with %d threads", message.name, message.address, message.nthreads)
 
@@ -341,7 +388,8 @@ class Scheduler:
         text = f"worker {worker.name} at {worker.address} left" + ("" if exc is None else f": {exc}")
         if self._closing is None:
             cause = ErrorRecord("gnomon.runtime.errors.WorkerLostError", text)
-            reactor.on_remove_worker(self.model, self.outbox, worker.id, cause, worker.leaving, clock.now())
+            in_good_order = worker.leaving or exc is None
+            reactor.on_remove_worker(self.model, self.outbox, worker.id, cause, in_good_order, clock.now())
             self.telemetry.worker_left(worker.id, reason=text, now=clock.now())
             self._requests.on_workers_changed()
             self._ask_turn_end()
@@ -361,8 +409,14 @@ class Scheduler:
 
     def _end_turn(self) -> None:
         """Place once, write once per peer."""
+        enter(_TURN)
+        try:
+            self._place_and_send(clock.now())
+        finally:
+            leave(_TURN)
+
+    def _place_and_send(self, now: float) -> None:
         self._turn_asked = False
-        now = clock.now()
         model, outbox = self.model, self.outbox
         if model.placement_wanted:
             enter(_PLACEMENT)
@@ -386,7 +440,9 @@ class Scheduler:
             enter(_RECORD)
             self.telemetry.append_runs(runs, self._clock_offsets())
             leave(_RECORD)
+        enter(_MONITORS)
         self.watching.on_turn_end([stream for stream in heard.values() if stream.id], now)
+        leave(_MONITORS)
         if model.stealing_useful and self._stealing_timer is None:
             self._steal_later()
 

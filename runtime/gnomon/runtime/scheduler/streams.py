@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 from gnomon.runtime.comm import Comm, CommClosedError
@@ -42,6 +43,8 @@ class WorkerStream(_Stream):
         id: the brain's number, 0 before it has registered.
         last_seen: scheduler time of its last message.
         clock_offset: seconds to add to the worker's times to have scheduler times.
+        clock_uncertainty: how far the true offset may be from that; NaN before anything is known.
+        clock_time: when the offset in use was estimated; ``clock_samples`` counts the heartbeats that it is from.
         same_clock: whether it runs on the scheduler's machine, where there is no offset to estimate.
         leaving: whether it was told to leave, so that its end is no failure.
         assigned: whether it had tasks when the records were last told.
@@ -55,6 +58,9 @@ class WorkerStream(_Stream):
         self.nthreads = 0
         self.last_seen = 0.0
         self.clock_offset = 0.0
+        self.clock_uncertainty = nan
+        self.clock_time = 0.0
+        self.clock_samples = 0
         self.leaving = False
         self.assigned = False
         self.metrics: dict[str, Any] = {}
@@ -72,10 +78,19 @@ class WorkerStream(_Stream):
         self.metrics = message.metrics
         round_trip = message.metrics.get("round_trip")
         if isinstance(round_trip, float) and not self.same_clock:
+            self.clock_samples += 1
             self._best_round_trip *= 1.01
             if round_trip <= self._best_round_trip:
                 self._best_round_trip = round_trip
                 self.clock_offset = now - message.sent - round_trip / 2
+                self.clock_uncertainty = round_trip / 2
+                self.clock_time = now
+
+    def share_clock(self, now: float) -> None:
+        """The worker reads the same clock as the scheduler."""
+        self.same_clock = True
+        self.clock_uncertainty = 0.0
+        self.clock_time = now
 
     async def request(self, method: str, arguments: dict[str, Any]) -> Any:
         """Ask the worker something. Raises WorkerLostError if it goes before it answers."""

@@ -15,7 +15,9 @@ said, the column (i) holds indices into that list. Workers are ids, 0 is the sch
     runs        keys, prefixes (NAMES prefix_names), workers (q), threads (i), timings (d, 4: start of decoding, of the
                 user's code, its end, end of encoding), nbytes (q), ok (b), cpus (d: seconds that the thread was on the
                 processor in the user's code, NaN: not known), spans (NAMES span_names, lists of words, outermost first)
-    transfers   froms (q), tos (q), nbytes (q), starts (d), stops (d), transports (NAMES transport_names)
+    transfers   froms (q), tos (q), nbytes (q), starts (d), stops (d), transports (NAMES transport_names), types (NAMES
+                type_names), parts (d, 3: wait, hold, serialise; NaN: not known). A row is one fetch, of one or more
+                values of one holder; see below.
     series      times (d), workers (q), processes (b), values (d, one per name in ``columns``; NaN: not measured); see
                 ``instruments.series``. Processes that share one process of the system tell of it once.
     stalls      starts (d), workers (q), processes (b), durations (d), rows: per stall a dict of cause, detail,
@@ -25,6 +27,16 @@ said, the column (i) holds indices into that list. Workers are ids, 0 is the sch
     regions     times (d), workers (q), names (NAMES name_table: pairs of prefix and region), counts (q), seconds (d, 2:
                 inside, and without regions nested in it), each summed over the time since the one before
 
+Of a transfer, ``wait`` are the seconds before its start, from when the first of its values was asked for: the worker
+fetched other things. The time from start to stop is ``hold`` (the holder had the request, and its threads were busy
+with tasks), ``serialise`` (they pickled the values and wrote them to memory) and the rest, the *wire*, with connecting.
+What was ready before it was asked for takes no time to serialise. The type is the short name that the executor of
+the holder knows, "(several)" if there are more than one, "" if nobody knows it: of small values that came by way of
+the scheduler, and of copies that were never unpickled where they were fetched from.
+
+A page takes a few milliseconds of the scheduler's loop, however many rows there are: it may have fewer than were asked
+for though it is not the last. ``done`` says whether it is.
+
 Contents: Telemetry.
 """
 
@@ -33,15 +45,18 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
 from operator import sub
+from time import perf_counter
 from typing import Any
 
 from gnomon.runtime.core import RunColumns
 from gnomon.runtime.messages import DemandChanged, ErrorRecord, Key, RegionsTimed, TransfersDone
 from gnomon.runtime.scheduler.observations import RINGS, Observations
+from gnomon.runtime.scheduler.pace import Pace, Page
 from gnomon.runtime.scheduler.ring import Column, Ring, table
+from gnomon.runtime.scheduler.transfers import Transfers
 
 __all__ = ["Telemetry"]
 
@@ -65,7 +80,9 @@ _RUNS = (
     Column("d"),
     Column("O"),
 )
-_TRANSFERS = (Column("q"), Column("q"), Column("q"), Column("d"), Column("d"), Column("O"))
+
+#: Seconds that making a page may take; packing it takes about as long again.
+_PAGE_SECONDS = 0.003
 
 
 class _Totals:
@@ -105,7 +122,7 @@ class _Totals:
 class _Worker:
     """What is told of a worker; it stays in the table after it left."""
 
-    __slots__ = ("address", "host", "joined", "left", "name", "nthreads", "reason")
+    __slots__ = ("address", "clock", "host", "joined", "left", "name", "nthreads", "reason")
 
     def __init__(self, name: str, address: str, nthreads: int, host: str, joined: float) -> None:
         self.name = name
@@ -115,6 +132,7 @@ class _Worker:
         self.joined = joined
         self.left: float | None = None
         self.reason = ""
+        self.clock: tuple[float, float, float, int] | None = None  # time, offset, uncertainty, samples
 
 
 class _ErrorGroup:
@@ -140,6 +158,7 @@ class Telemetry:
         logs: log lines kept.
         departed: workers that left and are still told of.
         observed: rows of each ring of what processes report of themselves.
+        timer: reads a clock, in seconds, by which pages are kept short.
     """
 
     def __init__(
@@ -151,15 +170,16 @@ class Telemetry:
         logs: int = 1_000,
         departed: int = 1_000,
         observed: int = 50_000,
+        timer: Callable[[], float] = perf_counter,
     ) -> None:
         self._runs = Ring(_RUNS, length)
-        self._transfers = Ring(_TRANSFERS, length)
+        self._transfers = Transfers(length, groups)
+        self._pace = Pace(_PAGE_SECONDS, timer)
         self._groups = groups
         self._observations = Observations(observed, groups)
         self._prefixes: dict[str, _Totals] = {}
         self._spans: dict[tuple[str, ...], _Totals] = {}
         self._worker_totals: dict[int, _Totals] = {}
-        self._pairs: dict[tuple[int, int, str], list[Any]] = {}
         self._workers: dict[int, _Worker] = {}
         self._departed: deque[int] = deque()
         self._departed_limit = departed
@@ -192,9 +212,11 @@ class Telemetry:
         self._runs.extend((*columns[:7], cpus, spans), rows)
         began, started, ended, stopped = timings[0::4], timings[1::4], timings[2::4], timings[3::4]
         computes = list(map(sub, ended, started))
-        decode, encode = map(sub, started, began), map(sub, stopped, ended)
+        decode: Iterable[float] = map(sub, started, began)
+        encode: Iterable[float] = map(sub, stopped, ended)
         if columns.spans:
-            self._add_to_spans(columns, computes, cpus)
+            decode, encode = list(decode), list(encode)
+            self._add_to_spans(columns, decode, computes, encode, cpus)
         worker_ids, prefixes = columns.worker_ids, columns.prefixes
         if rows and prefixes.count(prefixes[0]) == rows and worker_ids.count(worker_ids[0]) == rows:
             erred = rows - sum(map(bool, columns.ok))
@@ -222,14 +244,23 @@ class Telemetry:
                 of_prefix.erred += 1
                 of_worker.erred += 1
 
-    def _add_to_spans(self, columns: RunColumns, computes: Sequence[float], cpus: Sequence[float]) -> None:
-        """Totals by span; a run without one counts for none. Decoding and encoding are not told apart there."""
-        for span, ok, size, compute, cpu in zip(columns.spans, columns.ok, columns.nbytes, computes, cpus, strict=True):
+    def _add_to_spans(
+        self,
+        columns: RunColumns,
+        decodes: Sequence[float],
+        computes: Sequence[float],
+        encodes: Sequence[float],
+        cpus: Sequence[float],
+    ) -> None:
+        """Totals by span; a run without one counts for none."""
+        for span, ok, size, decode, compute, encode, cpu in zip(
+            columns.spans, columns.ok, columns.nbytes, decodes, computes, encodes, cpus, strict=True
+        ):
             if span:
                 if span not in self._spans and len(self._spans) >= self._groups:
                     span = (_OTHER_SPANS,)
                 on_cpu = _on_cpu((compute,), (cpu,))
-                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, 0.0, compute, 0.0, *on_cpu)
+                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, decode, compute, encode, *on_cpu)
 
     def append_transfers(
         self, to_id: int, message: TransfersDone, holders: Mapping[str, int], offset: float = 0.0
@@ -237,26 +268,22 @@ class Telemetry:
         """Record fetches that the worker ``to_id`` reports.
 
         ``holders`` maps addresses to worker ids (an unknown address becomes -1), ``offset`` is added to its clock.
+        Raises ValueError or TypeError for rows that are none.
         """
-        from_ids = [holders.get(address, -1) for address in message.holders]
-        starts = [t + offset for t in message.starts] if offset else message.starts
-        stops = [t + offset for t in message.stops] if offset else message.stops
-        rows = len(from_ids)
-        self._transfers.extend((from_ids, [to_id] * rows, message.nbytes, starts, stops, message.transports), rows)
-        for from_id, nbytes, start, stop, transport in zip(
-            from_ids, message.nbytes, starts, stops, message.transports, strict=True
-        ):
-            pair = self._pairs.get((from_id, to_id, transport))
-            if pair is None:
-                name = (from_id, to_id, transport) if len(self._pairs) < self._groups else (-2, -2, "")
-                pair = self._pairs.setdefault(name, [0, 0, 0.0])
-            pair[0] += 1
-            pair[1] += nbytes
-            pair[2] += stop - start
+        self._transfers.append(to_id, message, holders, offset)
 
     def worker_joined(self, worker_id: int, *, name: str, address: str, nthreads: int, host: str, now: float) -> None:
         """A worker registered; ids are never reused."""
         self._workers[worker_id] = _Worker(name, address, nthreads, host, now)
+
+    def clock_estimated(self, worker_id: int, *, time: float, offset: float, uncertainty: float, samples: int) -> None:
+        """How a worker's clock stands to the scheduler's, as estimated at ``time`` from so many heartbeats.
+
+        ``offset`` is what is added to its times, and wrong by ``uncertainty`` at most (NaN: nothing is known yet).
+        """
+        worker = self._workers.get(worker_id)
+        if worker is not None:
+            worker.clock = (time, offset, uncertainty, samples)
 
     def worker_left(self, worker_id: int, *, reason: str, now: float) -> None:
         """A worker left or was given up. It stays in the records."""
@@ -314,13 +341,16 @@ class Telemetry:
 
         ``number`` is what ``since`` takes; the difference of two marks' totals is complete, whatever the rings lost.
         Rows of ``prefixes``, ``worker_totals`` and ``spans``: name, count, erred, nbytes, seconds of decode, compute
-        and encode (0 for both in spans). Rows of ``prefix_cpu`` and ``worker_cpu``: name, seconds on the processor, and
+        and encode. Rows of ``prefix_cpu``, ``worker_cpu`` and ``span_cpu``: name, seconds on the processor, and
         seconds of compute of which these are a part. ``demand``: pairs of worker and kind that there is demand of.
-        ``regions``: prefix, region, count, seconds, own seconds.
+        ``regions``: prefix, region, count, seconds, own seconds. ``pairs``: worker fetched from, worker that fetched,
+        transport, fetches, nbytes, seconds; ``pair_parts``: the same names, seconds of wait, hold and serialise.
+        ``types``: type, values, nbytes, seconds, and of wait, hold and serialise, where a fetch of several types is
+        shared out by bytes. ``clocks``: worker, time of the estimate, offset, uncertainty, heartbeats that it is from.
         """
         return {
             "rings": ("runs", "transfers", *RINGS),
-            "number": (self._runs.next, self._transfers.next, *self._observations.numbers()),
+            "number": (self._runs.next, self._transfers.ring.next, *self._observations.numbers()),
             "now": now,
             "length": self._runs.length,
             "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
@@ -328,8 +358,10 @@ class Telemetry:
             "spans": [totals.row(span) for span, totals in self._spans.items()],
             "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
             "worker_cpu": [(name, t.cpu, t.measured) for name, t in self._worker_totals.items()],
+            "span_cpu": [(name, t.cpu, t.measured) for name, t in self._spans.items()],
             **self._observations.mark(),
-            "pairs": [(*name, *amounts) for name, amounts in self._pairs.items()],
+            **self._transfers.mark(),
+            "clocks": [(worker_id, *w.clock) for worker_id, w in self._workers.items() if w.clock is not None],
             "workers": [
                 (worker_id, w.name, w.address, w.nthreads, w.host, w.joined, w.left, w.reason)
                 for worker_id, w in self._workers.items()
@@ -350,52 +382,48 @@ class Telemetry:
         ``missed`` says how many of each are gone, ``next`` is the number to go on with, ``done`` whether there is no
         more now. A number of two alone asks for runs and transfers, and is answered with these.
         """
-        runs, runs_missed, runs_next = self._runs.read(number[0], limit)
-        transfers, transfers_missed, transfers_next = self._transfers.read(number[1], limit)
-        keys, prefixes, worker_ids, threads, timings, nbytes, ok, cpus, spans = runs
-        pages: dict[str, Any] = {}
-        missed: tuple[int, ...] = (runs_missed, transfers_missed)
-        after: tuple[int, ...] = (runs_next, transfers_next)
-        last: tuple[int, ...] = (self._runs.next, self._transfers.next)
+        pace = self._pace
+        pace.begin()
+        runs, runs_missed, runs_next = pace.take("runs", self._runs_page, number[0], limit)
+        transfers, missed, after = pace.take("transfers", self._transfers.since, number[1], limit)
+        gone, following = [runs_missed, missed], [runs_next, after]
+        last = [self._runs.next, self._transfers.ring.next]
+        pages: dict[str, Any] = {"runs": runs, "transfers": transfers}
         if len(number) > 2:
-            pages, more_missed, more_next = self._observations.since(number[2:], limit)
-            missed, after, last = missed + more_missed, after + more_next, last + self._observations.numbers()
-        span_names, span_rows = table(spans)
-        prefix_names, prefix_rows = table(prefixes)
-        from_ids, to_ids, moved, starts, stops, transports = transfers
-        transport_names, transport_rows = table(transports)
+            more, more_missed, more_next = self._observations.since(number[2:], limit, pace)
+            pages |= more
+            gone, following = gone + more_missed, following + more_next
+            last += self._observations.numbers()
         return {
             "byteorder": sys.byteorder,
-            "runs": {
-                "keys": [
-                    key if type(key) is str and len(key) <= _KEY_TEXT and key.isascii() else _key_text(key)
-                    for key in keys
-                ],
-                "prefix_names": prefix_names,
-                "prefixes": prefix_rows.tobytes(),
-                "workers": worker_ids.tobytes(),
-                "threads": threads.tobytes(),
-                "timings": timings.tobytes(),
-                "nbytes": nbytes.tobytes(),
-                "ok": ok.tobytes(),
-                "cpus": cpus.tobytes(),
-                "span_names": span_names,
-                "spans": span_rows.tobytes(),
-            },
-            "transfers": {
-                "froms": from_ids.tobytes(),
-                "tos": to_ids.tobytes(),
-                "nbytes": moved.tobytes(),
-                "starts": starts.tobytes(),
-                "stops": stops.tobytes(),
-                "transport_names": transport_names,
-                "transports": transport_rows.tobytes(),
-            },
             **pages,
-            "missed": missed,
-            "next": after,
-            "done": after == last,
+            "missed": tuple(gone),
+            "next": tuple(following),
+            "done": following == last,
         }
+
+    def _runs_page(self, number: int, limit: int) -> Page:
+        (keys, prefixes, worker_ids, threads, timings, nbytes, ok, cpus, spans), missed, after = self._runs.read(
+            number, limit
+        )
+        span_names, span_rows = table(spans)
+        prefix_names, prefix_rows = table(prefixes)
+        page = {
+            "keys": [
+                key if type(key) is str and len(key) <= _KEY_TEXT and key.isascii() else _key_text(key) for key in keys
+            ],
+            "prefix_names": prefix_names,
+            "prefixes": prefix_rows.tobytes(),
+            "workers": worker_ids.tobytes(),
+            "threads": threads.tobytes(),
+            "timings": timings.tobytes(),
+            "nbytes": nbytes.tobytes(),
+            "ok": ok.tobytes(),
+            "cpus": cpus.tobytes(),
+            "span_names": span_names,
+            "spans": span_rows.tobytes(),
+        }
+        return page, missed, after
 
     # -- tables of totals ---------------------------------------------------------------------------------------------
 

@@ -11,12 +11,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.profiler import regions
+from gnomon.profiler.marks import regions
 from gnomon.runtime.config import InstrumentSettings
 from gnomon.runtime.core import Model
 from gnomon.runtime.instruments.attached import Attached
 from gnomon.runtime.instruments.demand import ASSIGNED, QUEUED
-from gnomon.runtime.messages import DemandChanged, Key
+from gnomon.runtime.messages import DemandChanged
+from gnomon.runtime.scheduler.budget import Budget
+from gnomon.runtime.scheduler.deep_profiles import DeepProfiles
 from gnomon.runtime.scheduler.streams import WorkerStream
 from gnomon.runtime.scheduler.telemetry import Telemetry
 
@@ -24,6 +26,8 @@ __all__ = ["Watching", "slot_of"]
 
 #: Seconds between two rows of measurements.
 _INTERVAL = 1.0
+
+_MONITORS = regions.region("monitors")
 
 
 def slot_of(function: Callable[..., Any]) -> int:
@@ -42,29 +46,32 @@ class Watching:
         self._model = model
         self._telemetry = telemetry
         self._queued = False
+        self.budget = Budget(self.instruments.loop_time)
         self._timer: asyncio.TimerHandle | None = None
-        self._profiles: dict[Key, bytes] = {}
-        self._profile_bytes = 0
-        self._profile_limit = settings.profiles
+        self.deep_profiles = DeepProfiles(settings.profiles)
 
     def start(self) -> None:
         """Begin; on the scheduler's loop."""
         if self._enabled:
             self.instruments.start()
+            self.budget.start()
             self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._report)
 
     def stop(self) -> None:
         """End. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
+        self.budget.stop()
         self.instruments.stop()
 
     def _report(self) -> None:
-        report = self.instruments.report(self._model.queue.live)
-        self._telemetry.append_report(0, report)
-        if not self.active:
-            self.instruments.rest()
-        self.active = False
+        with _MONITORS:
+            report = self.instruments.report(self._model.queue.live)
+            self._telemetry.append_report(0, report)
+            self.budget.advance()
+            if not self.active:
+                self.instruments.rest()
+            self.active = False
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._report)
 
     # Demand
@@ -89,16 +96,7 @@ class Watching:
     # Deep profiles
 
     def keep_profile(self, task_id: int, profile: bytes) -> None:
-        """Keep the deep profile of a task for who asks; the oldest go when there are too many bytes."""
+        """Keep the deep profile of a task for who asks."""
         task = self._model.by_id.get(task_id)
-        if task is None or len(profile) > self._profile_limit:
-            return
-        self._profile_bytes += len(profile) - len(self._profiles.pop(task.key, b""))
-        self._profiles[task.key] = profile
-        while self._profile_bytes > self._profile_limit:
-            oldest = next(iter(self._profiles))
-            self._profile_bytes -= len(self._profiles.pop(oldest))
-
-    def profile_of(self, key: Key) -> bytes | None:
-        """The deep profile of a key's last run; None if none was made, or it is gone."""
-        return self._profiles.get(key)
+        if task is not None:
+            self.deep_profiles.keep(task.key, task.group.prefix.name, profile)

@@ -24,9 +24,11 @@ from gnomon.runtime.transfer.records import (
     Held,
     Sendable,
     Source,
+    Told,
     TransferError,
     ValueEncodingError,
     Wanted,
+    size_of,
 )
 from gnomon.runtime.transfer.server import DataServer
 
@@ -38,8 +40,10 @@ __all__ = [
     "Held",
     "Sendable",
     "Source",
+    "Told",
     "TransferError",
     "ValueEncodingError",
     "Wanted",
     "host_identity",
+    "size_of",
 ]

@@ -13,8 +13,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from typing import Any, TypeVar
 
 from gnomon.runtime.comm.security import Security
 from gnomon.runtime.errors import HandshakeError
@@ -30,14 +31,21 @@ from gnomon.runtime.transfer.records import (
     Held,
     Sendable,
     Source,
+    Told,
     TransferError,
     ValueEncodingError,
     Wanted,
+    size_of,
 )
 
 __all__ = ["Fetcher"]
 
+T = TypeVar("T")
+
 _LOCAL_TIMEOUT = 600.0
+
+#: Characters that the name of a value's type may have.
+_TYPE_NAME = 100
 
 
 class Fetcher:
@@ -96,24 +104,12 @@ class Fetcher:
             return self._fetch(address, wanted)
 
     def _fetch(self, address: str, wanted: Sequence[Wanted]) -> Fetched:
-        link, fresh = self._take(address)
-        while True:
-            try:
-                link.send(("get", tuple(wanted)))
-                found = _receive_answer(link, len(wanted), self._max_value)
-            except LinkClosedError:
-                # An idle connection may have been closed while the request was on its way; what is asked can be asked
-                # again.
-                self._discard(link)
-                if fresh:
-                    raise
-                link, fresh = self._take(address, fresh=True)
-            except BaseException:
-                self._discard(link)
-                raise
-            else:
-                self._give_back(address, link)
-                return Fetched(found, sum(map(_nbytes, found)), link.transport)
+        def ask(link: Link) -> Fetched:
+            link.send(("get", tuple(wanted)))
+            found, told = _receive_answer(link, len(wanted), self._max_value)
+            return Fetched(found, sum(map(size_of, found)), link.transport, told)
+
+        return self._exchange(address, ask)
 
     def send(self, address: str, task_id: int, attempt: int, value: Sendable) -> str:
         """Have the server at ``address`` hold a value; the transport that it took.
@@ -133,13 +129,26 @@ class Fetcher:
 
     def _send(self, address: str, task_id: int, attempt: int, value: Sendable) -> tuple[str, Any]:
         """Send a value; the transport that it took, and the answer."""
+
+        def put(link: Link) -> tuple[str, Any]:
+            _send_put(link, task_id, attempt, value)
+            header, fds = link.receive()
+            close_fds(fds)
+            return link.transport, header
+
+        return self._exchange(address, put)
+
+    def _exchange(self, address: str, talk: Callable[[Link], T]) -> T:
+        """Ask something of a server by a link to it, and give the link back.
+
+        An idle link may have been closed while the request was on its way; then it is asked again by a new one, for
+        getting or putting a value twice does no harm.
+        """
         link, fresh = self._take(address)
         while True:
             try:
-                _send_put(link, task_id, attempt, value)
-                header, fds = link.receive()
-                close_fds(fds)
-            except LinkClosedError:  # as above; putting a value twice does no harm
+                answer = talk(link)
+            except LinkClosedError:
                 self._discard(link)
                 if fresh:
                     raise
@@ -149,7 +158,7 @@ class Fetcher:
                 raise
             else:
                 self._give_back(address, link)
-                return link.transport, header
+                return answer
 
     def close(self) -> None:
         """Close all connections; transfers under way in other threads fail. Idempotent."""
@@ -286,10 +295,11 @@ def _send_put(link: Link, task_id: int, attempt: int, value: Sendable) -> None:
     link.send(("put", task_id, attempt, value.layout), [value])
 
 
-def _receive_answer(link: Link, count: int, max_value: int) -> list[Found]:
+def _receive_answer(link: Link, count: int, max_value: int) -> tuple[list[Found], Told]:
     """The answer to a request for ``count`` values; signs of life in between are waited through."""
     found: list[Found] = []
-    while len(found) < count:
+    told: Told | None = None
+    while told is None:
         try:
             entries, fds = link.receive()
         except LinkClosedError as exc:
@@ -297,6 +307,11 @@ def _receive_answer(link: Link, count: int, max_value: int) -> list[Found]:
                 raise TransferError(f"{link.address} closed the connection in the middle of an answer") from exc
             raise
         try:
+            if entries and type(entries[-1]) is tuple and len(entries[-1]) == len(Told._fields):
+                told = _checked_told(entries[-1], count)
+                entries = entries[:-1]
+                if len(entries) < count - len(found):
+                    raise ValueError("fewer values than were asked for")
             if len(entries) > count - len(found):
                 raise ValueError("more values than were asked for")
             layouts = [checked_layout(e[0], max_value) for e in entries if type(e) is tuple and len(e) == 1]
@@ -306,7 +321,20 @@ def _receive_answer(link: Link, count: int, max_value: int) -> list[Found]:
             raise TransferError(f"{link.address} sent {exc}") from exc
         finally:
             close_fds(fds)
-    return found
+    return found, told
+
+
+def _checked_told(entry: Any, count: int) -> Told:
+    """What is told of ``count`` values. Raises ValueError for what is nothing of the kind."""
+    told = Told._make(entry)
+    if (
+        type(told.type_names) is not tuple
+        or len(told.type_names) != count
+        or not all(type(name) is str and len(name) <= _TYPE_NAME for name in told.type_names)
+        or not all(type(seconds) is float and 0.0 <= seconds < inf for seconds in told[1:])
+    ):
+        raise ValueError("words on its values that make no sense")
+    return told
 
 
 def _checked_entry(entry: Any, segments: Any) -> Found:
@@ -327,12 +355,6 @@ def _checked_error(entry: Any) -> ErrorRecord:
     raise ValueError("an entry that is no value")
 
 
-def _nbytes(found: Found) -> int:
-    if type(found) is bytes:
-        return len(found)
-    return found.nbytes if isinstance(found, Segment) else 0
-
-
 # ---- within this process ---------------------------------------------------------------------------------------------
 
 
@@ -345,6 +367,7 @@ def _source_here(address: str) -> Source:
 
 def _fetch_here(address: str, wanted: Sequence[Wanted]) -> Fetched:
     source = _source_here(address)
+    begun = time.monotonic()
     source.prepare(wanted)
     found: list[Found] = []
     for task_id, attempt in wanted:
@@ -357,7 +380,8 @@ def _fetch_here(address: str, wanted: Sequence[Wanted]) -> Fetched:
         else:
             # A segment has one owner; the source keeps its own.
             found.append(Segment(os.dup(held.fd), held.layout) if isinstance(held, Segment) else held)
-    return Fetched(found, sum(map(_nbytes, found)), "inproc")
+    told = Told.of(source.told(), time.monotonic() - begun)
+    return Fetched(found, sum(map(size_of, found)), "inproc", told)
 
 
 def _as_held(value: Sendable) -> Held:

@@ -25,7 +25,7 @@ from gnomon.runtime.transfer import local
 from gnomon.runtime.transfer.dialing import Doors, welcome
 from gnomon.runtime.transfer.link import MAX_FDS, Link, LinkClosedError, checked_layout, close_fds
 from gnomon.runtime.transfer.machine import memory_size
-from gnomon.runtime.transfer.records import Held, Source, TransferError, ValueEncodingError, Wanted
+from gnomon.runtime.transfer.records import Held, Source, Told, TransferError, ValueEncodingError, Wanted
 
 __all__ = ["DataServer"]
 
@@ -268,16 +268,21 @@ class DataServer:
     def _answer_get(self, link: Link, wanted: Sequence[Wanted]) -> None:
         """Send what is asked for, in order, in one or more chunks."""
         answer = _Answer(link)
+        waited = 0.0
         try:
             self._source.prepare(wanted)
             for task_id, attempt in wanted:
-                answer.add(self._get(answer, task_id, attempt))
+                begun = time.monotonic()
+                held = self._get(answer, task_id, attempt)
+                waited += time.monotonic() - begun
+                answer.add(held)
+            told = Told.of(self._source.told(), waited)
         except (TransferError, OSError):
             raise
         except Exception as exc:
             # Closing, or broken: either way there is no word on the value, and the peer should look elsewhere.
             raise TransferError(f"the source of {self.address} failed: {type(exc).__name__}: {exc}") from exc
-        answer.flush()
+        answer.end(told)
 
     def _get(self, answer: _Answer, task_id: int, attempt: int) -> Held | ErrorRecord | None:
         """One value of the source, however long its encoding takes; the peer is kept patient."""
@@ -339,6 +344,11 @@ class _Answer:
                 self._nbytes += sum(map(len, held))  # type: ignore[arg-type]  # over the wire all its fields have one
         if self._nbytes >= _CHUNK or len(self._segments) >= MAX_FDS:
             self.flush()
+
+    def end(self, told: Told) -> None:
+        """There are no more values: send what is left, and what is to be told of all."""
+        self._entries.append(tuple(told))
+        self.flush()
 
     def flush(self, *, even_empty: bool = False) -> None:
         """Send what has been collected; an empty chunk is a sign of life."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gnomon.profiler.regions import enter, leave, slot
+from gnomon.profiler.marks.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, CommClosedError, Security, connect
 from gnomon.runtime.errors import ClusterError
@@ -439,9 +439,16 @@ class Worker:
         """Hand small values to the executor, behind whatever the brain has for it."""
         self.send_to_executor([*self.outbox.take_executor(), PutValues(tuple(task_ids), tuple(values))])
 
-    def put_segments(self, task_ids: Sequence[int], layouts: Sequence[tuple[int, ...]], fds: Sequence[int]) -> None:
+    def put_segments(
+        self,
+        task_ids: Sequence[int],
+        layouts: Sequence[tuple[int, ...]],
+        fds: Sequence[int],
+        type_names: Sequence[str] = (),
+    ) -> None:
         """Hand large values, whose descriptors it takes over, to the executor, behind whatever the brain has for it."""
-        self.send_to_executor([*self.outbox.take_executor(), PutSegments(tuple(task_ids), tuple(layouts))], fds)
+        message = PutSegments(tuple(task_ids), tuple(layouts), tuple(type_names))
+        self.send_to_executor([*self.outbox.take_executor(), message], fds)
 
     # The loop turn
 

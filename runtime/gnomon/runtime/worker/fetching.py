@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.runtime import clock
 from gnomon.runtime.messages import ErrorRecord, Payload, TransfersDone
 from gnomon.runtime.protocol import Segment
-from gnomon.runtime.transfer import Fetched, Fetcher, TransferError
+from gnomon.runtime.transfer import Fetched, Fetcher, TransferError, size_of
 from gnomon.runtime.worker.state import Fetch, events
 
 if TYPE_CHECKING:
@@ -89,14 +89,34 @@ class Fetching:
             keep = [i for i, take in zip(task_ids, wanted, strict=True) if take and i in segments]
             if keep:
                 layouts = [segments[i].layout for i in keep]
-                worker.put_segments(keep, layouts, [os.dup(segments[i].fd) for i in keep])
+                names = dict(zip(fetch.task_ids, fetched.told.type_names, strict=True))
+                fds = [os.dup(segments[i].fd) for i in keep]
+                worker.put_segments(keep, layouts, fds, [names[i] for i in keep])
         if lost:
             ids, tries = zip(*lost, strict=True)
             events.on_fetch_failed(worker.model, worker.outbox, fetch.holder, ids, tries, True, now)
-        worker.send_to_scheduler(
-            [TransfersDone((fetch.holder,), (fetched.nbytes,), (started,), (stopped,), (fetched.transport,))]
-        )
+        worker.send_to_scheduler([_told(fetch, fetched, started, stopped)])
         worker.ask_turn_end()
+
+
+def _told(fetch: Fetch, fetched: Fetched, started: float, stopped: float) -> TransfersDone:
+    """A fetch for the records."""
+    types: dict[str, tuple[int, int]] = {}
+    for name, value in zip(fetched.told.type_names, fetched.values, strict=True):
+        if value is not None and not isinstance(value, ErrorRecord):
+            count, nbytes = types.get(name, (0, 0))
+            types[name] = count + 1, nbytes + size_of(value)
+    hold = min(fetched.told.hold, stopped - started)
+    parts = max(0.0, started - fetch.asked), hold, min(fetched.told.serialise, stopped - started - hold)
+    return TransfersDone(
+        (fetch.holder,),
+        (fetched.nbytes,),
+        (started,),
+        (stopped,),
+        (fetched.transport,),
+        (parts,),
+        (tuple([(name, *amounts) for name, amounts in types.items()]),),
+    )
 
 
 async def run_blocking(function: Callable[[], None]) -> None:

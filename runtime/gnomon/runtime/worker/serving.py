@@ -11,13 +11,13 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.runtime import clock
 from gnomon.runtime.errors import ClusterError
-from gnomon.runtime.messages import ByReference, EncodeValues, ValueEncoded, ValueLost
+from gnomon.runtime.messages import EncodeValues, ValueEncoded, ValueLost
 from gnomon.runtime.protocol import Segment
-from gnomon.runtime.transfer import Held, ValueEncodingError, Wanted
+from gnomon.runtime.transfer import Held, ValueEncodingError, Wanted, size_of
 from gnomon.runtime.worker.state import INLINE, STORED, events
 
 if TYPE_CHECKING:
@@ -28,6 +28,23 @@ __all__ = ["ValueSource"]
 _PUT_TIMEOUT = 30.0
 
 
+class _Ready(NamedTuple):
+    """A value ready to leave, the name of its type, and what making it so took (see ``ValueEncoded``)."""
+
+    value: Held
+    type_name: str
+    seconds: float
+
+
+class _Mine(threading.local):
+    """What one thread of the server is at: values asked for, and what is told of those that it was given."""
+
+    def __init__(self) -> None:
+        self.futures: dict[Wanted, Future[_Ready | None]] = {}
+        self.type_names: list[str] = []
+        self.seconds = 0.0
+
+
 class ValueSource:
     """The source of one worker's data server (see ``gnomon.runtime.transfer.Source``)."""
 
@@ -35,10 +52,10 @@ class ValueSource:
         self._worker = worker
         self._loop = loop
         self._lock = threading.Lock()
-        self._encoding: dict[Wanted, Future[Held | None]] = {}
+        self._encoding: dict[Wanted, Future[_Ready | None]] = {}
         self._by_number: dict[int, Wanted] = {}
         self._last_number = 0
-        self._prepared = threading.local()
+        self._mine = _Mine()
         self._puts: list[tuple[Future[None], int, int, Held]] = []
         self._closed = False
 
@@ -47,7 +64,9 @@ class ValueSource:
     def prepare(self, wanted: Sequence[Wanted]) -> None:
         """Have the executor encode together what will be asked for next by this thread."""
         stored = [pair for pair in wanted if self._worker.model.lookup(*pair)[0] == STORED]
-        self._prepared.futures = self._ask(stored)
+        mine = self._mine
+        mine.type_names, mine.seconds = [], 0.0
+        mine.futures = self._ask(stored)
 
     def get(self, task_id: int, attempt: int, timeout: float) -> Held | None:
         """The value, or None if this worker doesn't have it.
@@ -55,19 +74,32 @@ class ValueSource:
         Raises TimeoutError, ValueEncodingError.
         """
         where, payload = self._worker.model.lookup(task_id, attempt)
+        mine = self._mine
         if where == INLINE:
+            mine.type_names.append("")
             return payload
         pair = (task_id, attempt)
-        prepared: dict[Wanted, Future[Held | None]] = getattr(self._prepared, "futures", {})
-        future = prepared.get(pair)
-        if future is None:
-            if where != STORED:
-                return None
-            future = prepared.setdefault(pair, self._ask([pair])[pair])
-            self._prepared.futures = prepared
-        value = future.result(timeout)
-        prepared.pop(pair, None)
-        return value
+        future = mine.futures.get(pair)
+        if future is None and where == STORED:
+            future = mine.futures[pair] = self._ask([pair])[pair]
+        ready: _Ready | None = None
+        if future is not None:
+            try:
+                ready = future.result(timeout)
+            except ValueEncodingError:
+                mine.type_names.append("")
+                raise
+            mine.futures.pop(pair, None)
+        if ready is None:
+            mine.type_names.append("")
+            return None
+        mine.type_names.append(ready.type_name)
+        mine.seconds += ready.seconds
+        return ready.value
+
+    def told(self) -> tuple[tuple[str, ...], float]:
+        """See ``Source``."""
+        return tuple(self._mine.type_names), self._mine.seconds
 
     def put(self, task_id: int, attempt: int, value: Held) -> None:
         """Take a value that a client brings; waits for an executor that is being started.
@@ -81,9 +113,9 @@ class ValueSource:
         except TimeoutError:
             raise ClusterError(f"worker {self._worker.name} has no executor to hold the value") from None
 
-    def _ask(self, wanted: Sequence[Wanted]) -> dict[Wanted, Future[Held | None]]:
+    def _ask(self, wanted: Sequence[Wanted]) -> dict[Wanted, Future[_Ready | None]]:
         """One future per value, shared with whoever waits for it already."""
-        futures: dict[Wanted, Future[Held | None]] = {}
+        futures: dict[Wanted, Future[_Ready | None]] = {}
         new: list[Wanted] = []
         with self._lock:
             if self._closed:
@@ -121,7 +153,7 @@ class ValueSource:
 
     def _put(self, done: Future[None], task_id: int, attempt: int, value: Held) -> None:
         worker = self._worker
-        if not events.on_value_received(worker.model, worker.outbox, task_id, attempt, _size(value), clock.now()):
+        if not events.on_value_received(worker.model, worker.outbox, task_id, attempt, size_of(value), clock.now()):
             self._puts.append((done, task_id, attempt, value))
             return
         if isinstance(value, Segment):
@@ -145,7 +177,8 @@ class ValueSource:
             value = Segment.received(fd, message.layout)
         pair = self._by_number.pop(message.request_id, None)
         if pair is not None:
-            self._settle(pair, value)
+            ready = _Ready(value, message.type_name, message.seconds) if value is not None else None
+            self._settle(pair, ready)
 
     def on_lost(self, message: ValueLost) -> None:
         """The executor doesn't have the value, or can't encode it."""
@@ -167,7 +200,7 @@ class ValueSource:
             self._closed = True
         self.on_executor_lost()
 
-    def _settle(self, pair: Wanted, outcome: Held | ValueEncodingError | None) -> None:
+    def _settle(self, pair: Wanted, outcome: _Ready | ValueEncodingError | None) -> None:
         with self._lock:
             future = self._encoding.pop(pair, None)
         if future is None:
@@ -176,9 +209,3 @@ class ValueSource:
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
-
-
-def _size(value: Held) -> int:
-    if isinstance(value, Segment):
-        return value.nbytes
-    return 0 if isinstance(value, ByReference) else len(value)

@@ -63,7 +63,7 @@ class Place:
         left: it seceded: it ends with the run it is at.
         leave: called once by ``secede``.
         fresh: ids of values it made lately that can't leave yet.
-        label: its only item is what a profile calls the run under way (see ``gnomon.profiler.labels``).
+        label: its only item is what a profile calls the run under way (see ``gnomon.profiler.marks.labels``).
         cpu_mark: processor seconds of the thread when these were last read.
         region_changes, regions: of the regions that its tasks entered, what was told already.
         profile: deep profile of the run under way, if one was made.

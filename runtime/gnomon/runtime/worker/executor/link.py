@@ -83,7 +83,7 @@ def _short(messages: Iterable[Message]) -> Iterable[Message]:
     for message in messages:
         if isinstance(message, PutSegments):
             for i in range(0, len(message.task_ids), _MAX_FDS):
-                yield PutSegments(message.task_ids[i : i + _MAX_FDS], message.layouts[i : i + _MAX_FDS])
+                yield PutSegments._make(column[i : i + _MAX_FDS] for column in message)
         else:
             yield message
 

@@ -214,7 +214,7 @@ class Runner:
 
     def _on_put_segments(self, message: PutSegments, fds: Iterator[int]) -> None:
         own = [fd for _, fd in zip(message.task_ids, fds, strict=False)]
-        self._store.put_segments(message.task_ids, message.layouts, own)
+        self._store.put_segments(message.task_ids, message.layouts, own, message.type_names)
 
     def _on_encode_values(self, message: EncodeValues, fds: Iterator[int]) -> None:
         for request_id, task_id in zip(message.request_ids, message.task_ids, strict=True):

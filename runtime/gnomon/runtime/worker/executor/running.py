@@ -17,7 +17,7 @@ from time import perf_counter, thread_time
 from types import CoroutineType
 from typing import Any
 
-from gnomon.profiler import regions
+from gnomon.profiler.marks import regions
 from gnomon.runtime.clock import now
 from gnomon.runtime.messages import Key, Payload, TaskProfiled, TasksErred
 from gnomon.runtime.messages.names import group_name, prefix_name

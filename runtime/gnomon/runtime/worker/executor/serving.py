@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from gnomon.runtime.clock import now
@@ -26,7 +27,13 @@ from gnomon.runtime.worker.executor.outgoing import Outgoing
 from gnomon.runtime.worker.executor.page import Cells
 from gnomon.runtime.worker.executor.store import Store, Undecoded
 
-__all__ = ["Errand", "Server", "is_buffer"]
+__all__ = ["Errand", "Server", "is_buffer", "type_name"]
+
+#: The name of a type as the interpreter has it, whatever its metaclass would answer.
+_NAME_OF_TYPE = type.__dict__["__name__"].__get__
+
+#: Characters of a type's name that are told.
+_NAME = 100
 
 #: What a free thread does before any run.
 Errand: TypeAlias = Callable[[Place], None]
@@ -68,7 +75,7 @@ class Server:
         self._message_bytes = message_bytes
         self._by_reference = by_reference
         self._origins: dict[int, tuple[int, str]] = {}
-        self._prepared: dict[int, Encoded | ErrorRecord] = {}
+        self._prepared: dict[int, tuple[Encoded | ErrorRecord, str]] = {}  # with the name of the value's type
 
     # ---- called by the threads that run tasks ------------------------------------------------------------------------
 
@@ -90,7 +97,7 @@ class Server:
                 continue
             if sizeof(value) > _PREPARE_BYTES and not is_buffer(value):
                 continue
-            self._prepared[task_id] = self._encode(place, task_id, value)
+            self._prepared[task_id] = self._encode(place, task_id, value), type_name(value)
             if task_id not in self._store.values:  # it was dropped meanwhile
                 self._prepared.pop(task_id, None)
         place.fresh.clear()
@@ -106,8 +113,13 @@ class Server:
                 pass
             self.ask(request_id, task_id)
             return
-        encoded = self._prepared.get(task_id) or self._encode(place, task_id, value)
-        self._answer(request_id, task_id, encoded)
+        prepared = self._prepared.get(task_id)
+        if prepared is not None:
+            self._answer(request_id, task_id, *prepared, 0.0)
+            return
+        begun = perf_counter()
+        encoded = self._encode(place, task_id, value)
+        self._answer(request_id, task_id, encoded, type_name(value), perf_counter() - begun)
 
     def _encode(self, place: Place, task_id: int, value: Any) -> Encoded | ErrorRecord:
         """The value encoded, or why it can't be. A death meanwhile is the fault of the run that made it."""
@@ -129,12 +141,12 @@ class Server:
         if value is _MISSING:
             self._answer_lost(request_id, task_id, None)
         elif type(value) is Undecoded and (raw := value.copy_raw()) is not None:
-            self._answer_raw(request_id, task_id, *raw)
+            self._answer_raw(request_id, task_id, *raw, value.type_name, 0.0)
         elif self._by_reference and type(value) is not Undecoded:
-            self._outgoing.add(ValueEncoded(request_id, task_id, (), ByReference(value)))
+            self._outgoing.add(ValueEncoded(request_id, task_id, (), ByReference(value), type_name(value)))
             self._outgoing.flush()
         elif (prepared := self._prepared.get(task_id)) is not None:
-            self._answer(request_id, task_id, prepared)
+            self._answer(request_id, task_id, *prepared, 0.0)
         else:
             _, pool = self._origins.get(task_id, (0, ""))
             self._errand(pool, lambda place: self._serve(place, request_id, task_id))
@@ -159,31 +171,34 @@ class Server:
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
-    def _answer(self, request_id: int, task_id: int, encoded: Encoded | ErrorRecord) -> None:
+    def _answer(self, request_id: int, task_id: int, encoded: Encoded | ErrorRecord, name: str, seconds: float) -> None:
+        """Answer with what encoding has made in ``seconds`` of a value whose type has this name."""
         if isinstance(encoded, ErrorRecord):
             self._answer_lost(request_id, task_id, encoded)
         elif encoded.nbytes <= self._message_bytes:
-            self._outgoing.add(ValueEncoded(request_id, task_id, (), encoded.packed()))
-            self._outgoing.flush()
+            self._answer_raw(request_id, task_id, encoded.packed(), None, name, seconds)
         elif encoded.nbytes < _WRITE_ASIDE:
-            self._answer_segment(request_id, task_id, encoded)
+            self._answer_segment(request_id, task_id, encoded, name, seconds)
         else:
-            self._write(lambda place: self._answer_segment(request_id, task_id, encoded))
+            self._write(lambda place: self._answer_segment(request_id, task_id, encoded, name, seconds))
 
-    def _answer_segment(self, request_id: int, task_id: int, encoded: Encoded) -> None:
+    def _answer_segment(self, request_id: int, task_id: int, encoded: Encoded, name: str, seconds: float) -> None:
+        begun = perf_counter()
         try:
             segment = Segment.write(encoded.frames)
         except OSError as exc:
             self._answer_lost(request_id, task_id, record_failure(exc, "Raised while the task's result was written."))
             return
-        self._answer_raw(request_id, task_id, None, segment)
+        self._answer_raw(request_id, task_id, None, segment, name, seconds + perf_counter() - begun)
 
-    def _answer_raw(self, request_id: int, task_id: int, blob: bytes | None, segment: Segment | None) -> None:
+    def _answer_raw(
+        self, request_id: int, task_id: int, blob: bytes | None, segment: Segment | None, name: str, seconds: float
+    ) -> None:
         if segment is None:
-            self._outgoing.add(ValueEncoded(request_id, task_id, (), blob))
+            self._outgoing.add(ValueEncoded(request_id, task_id, (), blob, name, seconds))
         else:
             fd, segment.fd = segment.fd, -1  # the message owns it now
-            self._outgoing.add(ValueEncoded(request_id, task_id, segment.layout, None), [fd])
+            self._outgoing.add(ValueEncoded(request_id, task_id, segment.layout, None, name, seconds), [fd])
         self._outgoing.flush()
 
     def _answer_lost(self, request_id: int, task_id: int, error: ErrorRecord | None) -> None:
@@ -192,6 +207,12 @@ class Server:
 
 
 _QUIET_TYPES = frozenset({int, float, bool, type(None), str, bytes, bytearray, complex, Undecoded})
+
+
+def type_name(value: Any) -> str:
+    """The short name of a value's type; runs no code of the user's."""
+    name: str = _NAME_OF_TYPE(type(value))
+    return name[:_NAME].encode("utf-8", "replace").decode()
 
 
 def is_buffer(value: Any) -> bool:

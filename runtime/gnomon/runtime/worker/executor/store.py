@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from math import nan
 from typing import Any
 
@@ -21,13 +22,14 @@ __all__ = ["Code", "Store", "Undecoded"]
 
 
 class Undecoded:
-    """A value as it came: pickled bytes, or a segment."""
+    """A value as it came: pickled bytes, or a segment. ``type_name``: short name of its type, "" where nobody knows."""
 
-    __slots__ = ("blob", "lock", "segment")
+    __slots__ = ("blob", "lock", "segment", "type_name")
 
-    def __init__(self, blob: bytes | None, segment: Segment | None) -> None:
+    def __init__(self, blob: bytes | None, segment: Segment | None, type_name: str = "") -> None:
         self.blob = blob
         self.segment = segment
+        self.type_name = type_name
         self.lock = threading.Lock()
 
     def decode(self) -> Any:
@@ -113,10 +115,17 @@ class Store:
         for task_id, payload in zip(task_ids, payloads, strict=True):
             self.values[task_id] = payload.value if isinstance(payload, ByReference) else Undecoded(payload, None)
 
-    def put_segments(self, task_ids: Iterable[int], layouts: Iterable[tuple[int, ...]], fds: Sequence[int]) -> None:
+    def put_segments(
+        self,
+        task_ids: Iterable[int],
+        layouts: Iterable[tuple[int, ...]],
+        fds: Sequence[int],
+        type_names: Sequence[str] = (),
+    ) -> None:
         """Values as segments, whose descriptors are ours now."""
-        for task_id, layout, fd in zip(task_ids, layouts, fds, strict=True):
-            self.values[task_id] = Undecoded(None, Segment(fd, layout))
+        names: Iterable[str] = type_names or repeat("", len(fds))
+        for task_id, layout, fd, name in zip(task_ids, layouts, fds, names, strict=True):
+            self.values[task_id] = Undecoded(None, Segment(fd, layout), name)
 
     def put_codes(self, code_ids: Iterable[int], blobs: Iterable[Payload]) -> None:
         """Code that runs will name."""

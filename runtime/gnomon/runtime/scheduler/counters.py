@@ -1,0 +1,227 @@
+"""What a live view asks of a scheduler: one compact answer a second, and looks at single tasks and graphs on demand.
+
+``live`` is the whole stream: states, totals, workers and the telemetry's rows since a number, in one answer that says
+what it cost. Names and texts travel once: the asker says what it knows. Nothing here changes the model, and nothing
+runs longer than a bounded number of tasks takes.
+
+Contents: LiveView, DASHBOARD.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import islice
+from operator import add
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gnomon.runtime import clock
+from gnomon.runtime.core.states import STATE_NAMES
+from gnomon.runtime.core.task import TaskState
+from gnomon.runtime.messages import Key
+
+if TYPE_CHECKING:
+    from gnomon.runtime.scheduler.server import Scheduler
+
+__all__ = ["DASHBOARD", "LiveView"]
+
+#: What the names of clients begin with that only look.
+DASHBOARD = "gnomon-dashboard"
+
+_STATES = STATE_NAMES[:-1]
+
+#: Tasks that one request looks at: some milliseconds of work.
+_SCAN = 20_000
+
+#: Rows of each ring in one answer.
+_MOST_ROWS = 20_000
+
+#: Characters of a key that are shown.
+_KEY = 512
+
+
+class LiveView:
+    """Answers for one scheduler."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._model = scheduler.model
+
+    def live(
+        self,
+        since: Sequence[int] | None = None,
+        limit: int = 10_000,
+        known: int = 0,
+        left: float = 0.0,
+        errors: int = 0,
+        logs: int = 0,
+    ) -> dict[str, Any]:
+        """Everything that moves, as plain values.
+
+        Args:
+            since: the telemetry's numbers, ``next`` of the page before; None begins with the oldest rows.
+            limit: rows of each ring.
+            known: the greatest worker id that the asker knows; ``facts`` has those above it.
+            left: the time of the last departure that the asker knows.
+            errors, logs: how many the asker has heard of.
+
+        ``cost`` is the seconds that this took, without packing. ``workers`` holds columns as bytes of arrays:
+        ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d).
+        """
+        began = perf_counter()
+        now = clock.now()
+        scheduler, model = self._scheduler, self._model
+        mark = scheduler.telemetry.mark(now)
+        head: Sequence[int] = mark["number"]
+        page = scheduler.telemetry.since(tuple(since or (0,) * len(head)), min(limit, _MOST_ROWS))
+        answer: dict[str, Any] = {
+            "id": scheduler.id,
+            "started": scheduler.started,
+            "now": now,
+            "rings": mark["rings"],
+            "number": head,
+            "page": page,
+            "states": _STATES,
+            "prefixes": self._prefixes(),
+            "groups": len(model.groups),
+            "queued": model.queue.live,
+            "no_worker": len(model.no_worker),
+            "threads": model.total_threads,
+            "clients": sum(not client.name.startswith(DASHBOARD) for client in model.clients.values()),
+            "workers": self._workers(),
+            "facts": [
+                (ws.worker_id, ws.name, ws.address, ws.host, ws.pid, ws.nthreads, ws.memory_limit, row[5])
+                for row in mark["workers"]
+                if row[0] > known and (ws := model.workers.get(row[0])) is not None
+            ],
+            "departed": [row for row in mark["workers"] if row[6] is not None and row[6] > left],
+            "totals": mark["prefixes"],
+            "worker_totals": mark["worker_totals"],
+            "prefix_cpu": mark["prefix_cpu"],
+            "worker_cpu": mark["worker_cpu"],
+            "errors_seen": mark["errors_seen"],
+            "errors_ungrouped": mark["errors_ungrouped"],
+            "errors": mark["errors"] if mark["errors_seen"] != errors else [],
+            "logs_seen": mark["logs_seen"],
+            "logs": mark["logs"][-(mark["logs_seen"] - logs) :] if mark["logs_seen"] > logs else [],
+        }
+        if since is None or head[1] != since[1]:
+            answer["pairs"] = mark["pairs"]
+            answer["pair_parts"] = mark.get("pair_parts", [])
+        if since is None or any(page["missed"]) or not page["done"]:
+            answer["demand"] = mark["demand"]
+        answer["cost"] = perf_counter() - began
+        return answer
+
+    def _prefixes(self) -> list[tuple[Any, ...]]:
+        """Rows of prefix and number of living tasks by state."""
+        found: dict[str, Sequence[int]] = {}
+        for group in self._model.groups.values():
+            name = group.prefix.name
+            row = found.get(name)
+            found[name] = group.counts[:-1] if row is None else list(map(add, row, group.counts))
+        return [(name, *row) for name, row in found.items()]
+
+    def _workers(self) -> dict[str, bytes]:
+        streams = self._scheduler.workers
+        workers = list(self._model.workers.values())
+        metrics = [streams[ws.worker_id].metrics if ws.worker_id in streams else {} for ws in workers]
+        seen = [streams[ws.worker_id].last_seen if ws.worker_id in streams else 0.0 for ws in workers]
+        return {
+            "ids": array("q", [ws.worker_id for ws in workers]).tobytes(),
+            "processing": array("q", [len(ws.processing) for ws in workers]).tobytes(),
+            "in_memory": array("q", [len(ws.has_what) for ws in workers]).tobytes(),
+            "nbytes": array("q", [ws.nbytes for ws in workers]).tobytes(),
+            "occupancy": array("d", [ws.occupancy for ws in workers]).tobytes(),
+            "memory": array("d", [_number(row, "memory") for row in metrics]).tobytes(),
+            "cpu_seconds": array("d", [_number(row, "cpu_seconds") for row in metrics]).tobytes(),
+            "last_seen": array("d", seen).tobytes(),
+        }
+
+    def tasks_page(
+        self, state: str = "", prefix: str = "", search: str = "", offset: int = 0, limit: int = 200
+    ) -> dict[str, Any]:
+        """Living tasks, the latest defined first: those in a state, of a prefix, with a text in their key.
+
+        ``scanned`` says how many were looked at; ``total`` counts the matches among them.
+        """
+        if state and state not in _STATES:
+            raise ValueError(f"a task is never {state!r}; the states are {', '.join(_STATES)}")
+        wanted = _STATES.index(state) if state else -1
+        limit = max(0, min(limit, _SCAN))
+        rows: list[tuple[Any, ...]] = []
+        matches = scanned = 0
+        for ts in islice(reversed(self._model.by_id.values()), _SCAN):
+            scanned += 1
+            if (wanted >= 0 and ts.state != wanted) or (prefix and ts.group.prefix.name != prefix):
+                continue
+            if search and search not in _text(ts.key):
+                continue
+            matches += 1
+            if offset < matches <= offset + limit:
+                rows.append(_row(ts))
+        return {"total": matches, "scanned": scanned, "tasks": len(self._model.by_id), "rows": rows}
+
+    def task_graph(self, limit: int = 2_000) -> dict[str, Any]:
+        """The graph of all living tasks: nodes of key, prefix and state, edges from dependency to dependent.
+
+        Of more than ``limit`` tasks only their number is told.
+        """
+        total = len(self._model.by_id)
+        if total > min(limit, _SCAN):
+            return {"total": total, "scanned": 0, "nodes": [], "edges": []}
+        tasks = list(self._model.by_id.values())
+        index = {ts.task_id: row for row, ts in enumerate(tasks)}
+        edges = [
+            (index[dep.task_id], row) for row, ts in enumerate(tasks) for dep in ts.dependencies if dep.task_id in index
+        ]
+        nodes = [(_text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state]) for ts in tasks]
+        return {"total": total, "scanned": total, "nodes": nodes, "edges": edges}
+
+    def group_graph(self, limit: int = 500) -> dict[str, Any]:
+        """The graph of groups: nodes of name, prefix and tasks by state, edges with the number of edges they stand for.
+
+        The ``limit`` greatest groups; edges are those of the ``scanned`` tasks that were looked at.
+        """
+        groups = sorted(self._model.groups.values(), key=lambda group: -group.alive)[:limit]
+        index = {group.name: row for row, group in enumerate(groups)}
+        counts: dict[tuple[int, int], int] = {}
+        scanned = 0
+        for ts in islice(reversed(self._model.by_id.values()), _SCAN):
+            scanned += 1
+            to = index.get(ts.group.name)
+            if to is None:
+                continue
+            for dep in ts.dependencies:
+                source = index.get(dep.group.name)
+                if source is not None and source != to:
+                    counts[source, to] = counts.get((source, to), 0) + 1
+        nodes = [
+            (group.name[:_KEY], group.prefix.name, dict(zip(_STATES, group.counts, strict=False))) for group in groups
+        ]
+        return {
+            "total": len(self._model.groups),
+            "tasks": len(self._model.by_id),
+            "scanned": scanned,
+            "nodes": nodes,
+            "edges": [(source, to, count) for (source, to), count in counts.items()],
+        }
+
+
+def _row(ts: TaskState) -> tuple[Any, ...]:
+    worker = ts.processing_on.address if ts.processing_on is not None else ts.holders[0].address if ts.holders else ""
+    return _text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state], worker, ts.attempt, ts.nbytes
+
+
+def _text(key: Key) -> str:
+    """A key for people, without what no wire carries."""
+    text = key if isinstance(key, str) else repr(key)
+    if len(text) > _KEY:
+        text = f"{text[: _KEY // 2]}…{text[-_KEY // 2 :]}"
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _number(metrics: dict[str, Any], name: str) -> float:
+    value = metrics.get(name)
+    return float(value) if isinstance(value, int | float) else float("nan")
