@@ -14,6 +14,7 @@ from gnomon.reports.page import build_page
 from gnomon.reports.recording import Recording
 from gnomon.runtime.core import RunColumns
 from gnomon.runtime.messages import DemandChanged, TransfersDone
+from gnomon.runtime.scheduler.deep_profiles import DeepProfiles
 from gnomon.runtime.scheduler.telemetry import Telemetry
 
 T0 = 1_790_000_000.0
@@ -29,6 +30,7 @@ class FakeCluster:
         self.now = 0.0
         self.asked: list[str] = []
         self.profiles: dict[str, dict[str, bytes]] = {}
+        self.deep_profiles = DeepProfiles(64 << 20)
         self._ids: dict[str, int] = {}
 
     def worker(self, name: str, nthreads: int = 1, at: float = 0.0) -> int:
@@ -67,9 +69,14 @@ class FakeCluster:
         times = (start, start + tenth, stop - tenth, stop)
         self.runs([(key, prefix or str(key).partition("-")[0], worker, thread, *times, 100, ok)])
 
-    def fetch(self, source: int, to: int, start: float, stop: float, nbytes: int = 1000) -> None:
+    def fetch(
+        self, source: int, to: int, start: float, stop: float, nbytes: int = 1000, *, parts: Any = (), types: Any = (),
+        by: str = "tcp",
+    ) -> None:  # fmt: skip
+        """One fetch; ``parts``: seconds of wait, hold and serialise, ``types``: type, values and bytes, if known."""
         address = {worker_id: address for address, worker_id in self._ids.items()}[source]
-        message = TransfersDone((address,), (nbytes,), (T0 + start,), (T0 + stop,), ("tcp",))
+        more = ((tuple(parts),) if parts else (), (tuple(types),) if types else ())
+        message = TransfersDone((address,), (nbytes,), (T0 + start,), (T0 + stop,), (by,), *more)
         self.telemetry.append_transfers(to, message, self._ids)
 
     def demand(self, worker: int, changes: list[tuple[int, bool, float]]) -> None:
@@ -80,7 +87,9 @@ class FakeCluster:
     def request(self, method: str, **arguments: Any) -> Any:
         self.asked.append(method)
         if method == "telemetry_mark":
-            return self.telemetry.mark(T0 + self.now)
+            return {**self.telemetry.mark(T0 + self.now), "task_profiles": self.deep_profiles.made}
+        if method == "task_profiles":
+            return self.deep_profiles.since(arguments["since"], 1 << 20)
         if method == "profile":
             return self.profiles.get(arguments["process"], {})
         return self.telemetry.since(arguments["since"], arguments["limit"])
@@ -157,11 +166,12 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
             "--disable-component-update", "--disable-sync"]  # fmt: skip
 READY = "() => document.documentElement.dataset.ready === 'yes'"
-DRAWN = "() => typeof Bokeh !== 'undefined' && Bokeh.documents.length && source().data.key !== undefined"
+DRAWN = "() => gnomon.shown > 0"
 MODELS = """() => {
     window.model = (name) => Bokeh.documents.at(-1).get_model_by_name(name);
     window.source = () => model("stream-source");
     window.plot = () => model("stream");
+    window.keys = () => Array.from(source().data.left, (_, at) => gnomon.textsOf(at).key);
 }"""
 
 

@@ -41,7 +41,7 @@ def test_hostile_names_stay_text(visit, cluster):
     for tab in TABS:
         page.click(f"#tab-{tab}")
         assert page.locator("img").count() == 0
-    assert set(page.evaluate("() => source().data.key")) >= {names[0], "$$x$$", "😀", "('a', 1)"}
+    assert set(page.evaluate("() => keys()")) >= {names[0], "$$x$$", "😀", "('a', 1)"}
     page.click("#tab-tasks")
     for name in (names[0], names[6]):
         page.locator("#table-prefixes a.go", has_text=name).click()
@@ -60,7 +60,7 @@ def test_many_tasks_are_merged_until_one_zooms(visit, busy):
     page.evaluate("() => { plot().x_range.start = 1.0; plot().x_range.end = 1.1; }")
     page.wait_for_function("() => document.getElementById('timeline-notice').hidden")
     assert 0 < page.evaluate("() => source().data.left.length") < 10_000
-    assert page.evaluate("() => source().data.key.some((key) => /^parse-/.test(key))")
+    assert page.evaluate("() => keys().some((key) => /^parse-/.test(key))")
     inside = page.evaluate(
         "() => gnomon.data.runs.begins.filter((b, i) => b <= 1.1e7 && gnomon.data.runs.ends[i] >= 1e7).length"
     )
@@ -269,3 +269,41 @@ def contrast(one, other):
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_the_timeline_is_ready_before_it_is_asked_for(visit, busy):
+    page = visit(busy(300))
+    page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length && source().data.slot?.length")
+    assert page.locator("main > section:visible").count() == 1
+    assert page.evaluate("() => document.getElementById('timeline').getBoundingClientRect().height") == 0
+    page.evaluate("() => gnomon.setRange(0.25 * gnomon.data.duration, 0.5 * gnomon.data.duration)")
+    page.wait_for_function("() => document.getElementById('scope').textContent.includes('(25%)')")
+    assert page.evaluate("() => [gnomon.shown, plot().x_range.start]") == [0, 0]
+    page.click("#tab-timeline")
+    page.wait_for_function("() => gnomon.shown > 0")
+    start, duration = page.evaluate("() => [plot().x_range.start, gnomon.data.duration / 1e7]")
+    assert start == pytest.approx(duration / 4)
+    assert page.is_visible("#timeline-plot")
+
+
+def test_hovering_tells_what_a_rectangle_is(visit, cluster):
+    w = cluster.worker("w")
+    mark = cluster.mark()
+    cluster.run("<b>x</b>-1", w, 0.0, 8.0, prefix="x")
+    cluster.now = 8.0
+    page = visit(cluster.record(mark), "tab=timeline")
+    box = page.locator("#timeline-plot canvas").first.bounding_box()
+    tip = page.locator(".tip")
+    for share in (0.5, 0.52, 0.54):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.45 * box["height"])
+    tip.first.wait_for()
+    assert tip.first.inner_text().split("\n") == ["task <b>x</b>-1", "took 8.00 s", "on w, thread 0"]
+
+
+def test_searching_finds_the_keys_that_hold_a_text(visit, busy):
+    recording = busy(2_000)
+    page = visit(recording)
+    for text in ("merge-", "7", "e-0", "nowhere", recording.runs.keys[-1], recording.runs.keys[0][:-1].upper()):
+        page.fill("#filter [name=search]", text)
+        found = page.evaluate("() => { gnomon.drawAll(); return gnomon.data.matches.count; }")
+        assert found == sum(text.lower() in key.lower() for key in recording.runs.keys)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import random
+from array import array
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 
 from gnomon.reports.account import PARTS, account
 from gnomon.reports.recording import TICKS
+from gnomon.runtime.core import RunColumns
+from tests.reports.conftest import T0
 
 pytestmark = pytest.mark.browser
 
@@ -59,9 +63,30 @@ def observed_cluster(make_cluster, length=100_000):
     return cluster.record(mark)
 
 
-@pytest.mark.parametrize("kind", ["plain", "observed", "lost"])
+def tangled_cluster(make_cluster, seed):
+    """Runs that overlap on a thread, outnumber the threads, begin before their worker came, and end after it left."""
+    cluster, chance = make_cluster(), random.Random(seed)
+    workers = [cluster.worker("a", 3), cluster.worker("b", 1, at=0.5), cluster.worker("c", 2, at=0.2)]
+    mark = cluster.mark()
+    for i in range(300):
+        at, length = chance.random() * 3, chance.expovariate(20)
+        times = (at, at + 0.1 * length, at + 0.8 * length, at + length)
+        row = (f"{'xyz'[i % 3]}-{i}", "xyz"[i % 3], chance.choice([*workers, 99]), chance.randrange(4), *times, i, True)
+        cluster.runs([row], cpus=[chance.random() * length])
+        if i % 5 == 0:
+            cluster.demand(chance.choice([0, *workers]), [(chance.randrange(1, 5), chance.random() < 0.5, at)])
+            cluster.fetch(workers[0], workers[1], at, at + length)
+    cluster.leave(workers[2], 2.2)
+    cluster.now = 3.0
+    return cluster.record(mark)
+
+
+@pytest.mark.parametrize("kind", ["plain", "observed", "lost", "tangled-1", "tangled-2"])
 def test_the_script_counts_as_python_does(visit, busy, make_cluster, kind):
-    recording = busy(700) if kind == "plain" else observed_cluster(make_cluster, 20 if kind == "lost" else 1000)
+    if kind.startswith("tangled"):
+        recording = tangled_cluster(make_cluster, kind)
+    else:
+        recording = busy(700) if kind == "plain" else observed_cluster(make_cluster, 20 if kind == "lost" else 1000)
     page = visit(recording)
     result = account(recording)
     counted = page.evaluate(ACCOUNT, [0, None, -1, -1])
@@ -179,7 +204,7 @@ def test_a_prefix_filters_everywhere_in_its_colour(visit, busy):
     page.click("#tab-summary")
     assert "Other tasks" in page.inner_text("#table-account")
     page.click("#tab-timeline")
-    page.wait_for_function("() => typeof Bokeh !== 'undefined' && Bokeh.documents.length && source().data.key")
+    page.wait_for_function("() => gnomon.shown > 0 && source().data.slot.includes(21)")
     slots = page.evaluate("() => [...new Set(source().data.slot)]")
     assert 21 in slots
     legend = page.locator("#timeline .legend a", has_text=name).locator(".swatch").evaluate(swatch)
@@ -224,6 +249,58 @@ def test_truncation_is_said(visit, make_cluster):
     assert row == ["runs", "250", "100", "150", "150.00 to 249.50 s"]
     page.evaluate("() => gnomon.setRange(2e9, 2.1e9)")
     page.wait_for_function("() => document.querySelector('[data-head=tasks]').textContent === '≥ 10'")
+
+
+def test_what_is_shown_and_what_is_saved_agree_in_every_range(visit, make_cluster):
+    """Parts as shown = capacity as shown = the numbers in the download, for the whole run and for parts of it."""
+    recording = observed_cluster(make_cluster)
+    page = visit(recording)
+    for begin, end in ((0, recording.duration), (0, 9_000_000), (7_654_321, 20_000_007), (24_000_000, 29_000_000)):
+        page.evaluate("([from, to]) => gnomon.setRange(from, to)", [begin, end])
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.click("#tab-run")
+        with page.expect_download() as download:
+            page.click("[data-save=json]")
+        saved = json.loads(Path(download.value.path()).read_text("utf-8"))
+        page.click("#tab-summary")
+        assert saved["range"] == [begin / TICKS, end / TICKS]
+        page.wait_for_function(
+            "(capacity) => Math.abs(document.querySelector('#table-account tfoot td:nth-child(2)').textContent"
+            ".replaceAll(',', '') * (document.querySelector('#table-account th:nth-child(2)').textContent === 's' ? 1"
+            " : 0.001) - capacity) <= 0.0011",
+            arg=saved["capacity"],
+        )
+        unit = 1.0 if page.inner_text("#table-account thead th:nth-child(2)") == "s" else 0.001
+        shown = {
+            row[0]: float(row[1].replace(",", ""))
+            for row in (r.split("\t") for r in page.locator("#table-account tbody tr").all_inner_texts())
+            if row[1] != "-"
+        }
+        assert sum(shown.values()) * unit == pytest.approx(saved["capacity"], rel=1e-3)
+        assert sum(saved["parts"].values()) == pytest.approx(saved["capacity"], rel=1e-12)
+        assert shown["Computing"] * unit == pytest.approx(saved["parts"]["compute"], abs=0.0011)
+
+
+def test_a_worker_whose_clock_is_wrong(visit, cluster):
+    """Its times are the scheduler's in every tab; by how much they were moved is said."""
+    w = cluster.worker("early")
+    mark = cluster.mark()
+    cluster.telemetry.clock_estimated(w, time=T0, offset=5.0, uncertainty=0.0005, samples=12)
+    times = array("d", [T0 - 4.0, T0 - 4.0, T0 - 2.0, T0 - 2.0])  # from 1 to 3 s, by its own clock 5 s before
+    cluster.telemetry.append_runs(
+        RunColumns(["x-1"], ["x"], array("q", [w]), array("i", [0]), times, array("q", [1]), array("b", [1])), {w: 5.0}
+    )
+    cluster.now = 4.0
+    page = visit(cluster.record(mark), "tab=run")
+    assert "+5.00 s" in page.inner_text("#table-clocks")
+    page.click("#tab-tasks")
+    assert page.locator("#table-slowest tbody td").nth(3).inner_text() == "1.000"
+    page.click("#tab-summary")
+    shown = page.inner_text("#table-account")
+    assert "Computing\t2.000\t50.0 %" in shown
+    assert "-" not in shown.replace("-\t-\tnot measured", "").replace("on-", "")
+    page.click("#tab-scheduler")
+    assert "This recording holds no profile." in page.inner_text("#scheduler")
 
 
 def test_downloads(visit, make_cluster, tmp_path):

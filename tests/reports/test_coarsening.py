@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.reports.account import account
 from gnomon.reports.page.coarsening import coarsened
-from gnomon.reports.page.said import badges
+from gnomon.reports.page.sentences import badges
 
 
 def test_a_small_one_stays_as_it_is(busy):

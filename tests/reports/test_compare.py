@@ -351,7 +351,7 @@ def test_page_escapes_and_is_closed_to_the_network(make_cluster):
 
 def profile(seconds):
     """A session's plain form: ``main`` calls ``fast`` and ``slow``, with as many samples of each as asked for."""
-    from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Session, Thread
+    from gnomon.profiler.sessions.session import Bucket, Function, Nodes, Samples, Session, Thread
 
     names = ["main", *seconds]
     count = sum(seconds.values())

@@ -79,3 +79,39 @@ def test_tables_sort_by_value_and_work_without_scripts(visit, outcome):
     plain = visit(outcome, java_script_enabled=False)
     assert "Capacity differs" in plain.inner_text("header")
     assert plain.is_visible("#compare-verdicts")
+
+
+def test_the_same_twice_shows_no_change(visit, busy):
+    recording = busy(400, seed=3)
+    page = visit(compare([sample(recording, "a")], [sample(recording, "b")]))
+    assert page.inner_text(".headline") == "Nothing got slower beyond noise."
+    for table in ("whole", "parts"):
+        differences = page.evaluate(
+            f"() => [...document.querySelectorAll('#compare-{table} tbody td:nth-child(4)')].map((c) => +c.dataset.v)"
+        )
+        assert differences
+        assert set(differences) == {0}
+    assert page.locator("#compare-verdicts .slower, #compare-verdicts .faster").count() == 0
+
+
+def test_a_slowed_prefix_comes_first_and_a_missing_one_is_listed(visit, make_cluster):
+    def recorded(slow, names):
+        cluster = make_cluster()
+        w = cluster.worker("w")
+        mark, at = cluster.mark(), 0.0
+        for i in range(60):
+            for name, length in names.items():
+                length *= 1 + 0.002 * (i % 5)
+                length *= 1.3 if name == slow else 1.0
+                cluster.run(f"{name}-{i}", w, at, at + length)
+                at += length
+        cluster.now = at
+        return sample(cluster.record(mark), slow or "before")
+
+    names = {"parse": 0.01, "join": 0.02, "sum": 0.015, "count": 0.008}
+    page = visit(compare([recorded("", {**names, "gone": 0.001})], [recorded("join", names)]))
+    first = page.locator("#compare-verdicts tbody tr").first.inner_text()
+    assert first.startswith("join")
+    assert "slower" in first
+    assert "'join'" in page.inner_text(".headline")
+    assert "only in A" in page.locator("#compare-verdicts tr", has_text="gone").inner_text()

@@ -114,6 +114,7 @@ def test_csv(recording, tmp_path):
     assert [round(float(row["begin"]) * TICKS) for row in tables["runs"]] == list(recording.runs.begins)
     assert sum(int(row["tasks"]) for row in tables["prefixes"]) == account(recording).tasks
     assert sum(int(row["nbytes"]) for row in tables["transfers"]) == sum(recording.transfers.nbytes)
+    assert {row["wait"] for row in tables["transfers"]} == {""}  # not measured here
     assert {row["worker"] for row in tables["runs"]} <= {worker.label for worker in recording.workers}
 
 
@@ -164,6 +165,22 @@ def test_json_has_the_numbers_of_the_account(recording, tmp_path):
     assert [each["prefix"] for each in content["prefixes"]] == [each.name for each in result.prefixes]
     assert sum(each["tasks"] for each in content["workers"]) == content["tasks"] == result.tasks
     assert content["records"]["runs"] == {"seen": 400, "kept": 400}
+
+
+def test_parts_of_transfers_are_exported(cluster, tmp_path):
+    a, b = cluster.worker("a"), cluster.worker("b")
+    mark = cluster.mark()
+    cluster.fetch(a, b, 1.0, 2.0, parts=(0.5, 0.25, 0.125), types=[("list", 2, 1000)])
+    cluster.now = 3.0
+    recording = cluster.record(mark)
+    export(recording, "csv", tmp_path / "t")
+    (row,) = csv.DictReader((tmp_path / "t" / "transfers.csv").read_text("utf-8").splitlines())
+    assert (row["type"], float(row["wait"]), float(row["hold"]), float(row["serialise"])) == ("list", 0.5, 0.25, 0.125)
+    (path,) = export(recording, "json", tmp_path / "s.json")
+    told = json.loads(path.read_text("utf-8"))
+    parts = {"wait": 0.5, "hold": 0.25, "serialise": 0.125}
+    assert told["transfers"][0].items() >= parts.items()
+    assert told["types"] == [{"type": "list", "values": 2, "bytes": 1000, "time": 1.0, **parts}]
 
 
 def test_empty_recordings_export(cluster, tmp_path):

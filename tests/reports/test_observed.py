@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from gnomon.profiler import Session
-from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Thread
+from gnomon.profiler.sessions.session import Bucket, Function, Nodes, Samples, Thread
 from gnomon.reports.figures import flame, resampled
 from gnomon.reports.page import build_page
 from gnomon.reports.recording import Recording

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import linecache
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -93,23 +96,32 @@ def test_a_recording_alone(cluster, tmp_path):
     assert Recording.loads((tmp_path / "r.gnomon").read_bytes()) == report.recording
 
 
+def test_a_recording_beside_the_page(cluster, tmp_path):
+    with performance_report(tmp_path / "r.html", client=cluster, save_recording=True) as report:
+        pass
+    assert load(tmp_path / "r.html") == load(tmp_path / "r.gnomon") == report.recording
+
+
 def test_other_modes_are_refused():
     with pytest.raises(ValueError, match="offline"):
         performance_report(mode="cdn")
     performance_report(mode="inline")
 
 
-def run_python(*arguments, stdin=""):
+def run_python(*arguments, stdin="", path=""):
+    root = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [path, root]))}
     result = subprocess.run(
-        [sys.executable, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False,
+        env=environment,
+    )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
 PROGRAM = textwrap.dedent("""
     import sys
-    from gnomon.reports.calling_code import calling_code
+    from gnomon.reports.collect.calling_code import calling_code
     def work():
         return calling_code(sys._getframe())  # in a function
     inside, outside = work(), calling_code(sys._getframe())
@@ -138,3 +150,51 @@ def test_calling_code_of_exec_and_stdin():
     outer = f"exec({PROGRAM!r}, {{'__name__': 'elsewhere'}})"
     for output in (run_python("-c", outer), run_python("-", stdin=outer)):
         assert output.count("The calling code is not known") == 2
+
+
+REPORTED = textwrap.dedent("""
+    from tests.reports.conftest import FakeCluster
+    from gnomon.reports import performance_report
+
+    cluster = FakeCluster()
+    w = cluster.worker("w")
+    with performance_report(FILE, client=cluster) as report:
+        cluster.run("inside-1", w, 0.1, 0.2)
+
+""")
+
+
+@pytest.mark.parametrize("way", ["script", "command", "exec", "stdin", "interactive", "module"])
+def test_reports_are_written_wherever_code_runs(tmp_path, way):
+    program = f"FILE = {str(tmp_path / 'r.html')!r}\n{REPORTED}"
+    (tmp_path / "program.py").write_text(program)
+    if way == "script":
+        run_python(str(tmp_path / "program.py"), path=str(tmp_path))
+    elif way == "module":
+        run_python("-m", "program", path=str(tmp_path))
+    elif way == "interactive":
+        run_python("-i", "-q", stdin=program)
+    elif way == "stdin":
+        run_python("-", stdin=program)
+    else:
+        run_python("-c", program if way == "command" else f"exec({program!r})")
+    recording = load(tmp_path / "r.html")
+    assert recording.runs.keys == ["inside-1"]
+    code = recording.info["calling_code"]
+    if way in ("script", "command", "module"):
+        assert code["text"].splitlines()[code["line"] - code["first"]].startswith("with performance_report(")
+    else:
+        assert code["text"] or code["note"]
+
+
+def test_a_cell_of_a_notebook_is_found(cluster, tmp_path):
+    """Notebooks keep the source of a cell where tracebacks look for it."""
+    cell = "with performance_report(FILE, client=cluster) as report:  # in a cell\n    pass\n"
+    name = "/tmp/ipykernel_7/1234567.py"
+    linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+    names = {"performance_report": performance_report, "FILE": tmp_path / "r.html", "cluster": cluster}
+    try:
+        exec(compile(cell, name, "exec"), {"__name__": "__main__", **names})
+    finally:
+        del linecache.cache[name]
+    assert "# in a cell" in load(tmp_path / "r.html").info["calling_code"]["text"]

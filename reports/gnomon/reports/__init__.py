@@ -7,19 +7,25 @@ A ``Recording`` is everything between two marks; it is a file of its own and lie
 the figures and the page are functions of a recording and ask nobody. This package uses the runtime's public names only.
 
 Contents:
-    performance   ``performance_report``: asks the cluster, and writes the page
-    recording     ``Recording``: typed columns, saved and loaded
-    records       what a recording consists of
-    packing       how columns stand in its file
-    collect       from the scheduler's answers to a recording
-    observed      likewise, of what processes measured
-    profiled      likewise, of what samplers saw
-    redaction     a recording without private data
-    account       where the time of every worker thread went, in parts that add up
-    waiting       what idle threads waited for
-    figures/      charts
-    page/         the HTML
-    cli           ``gnomon report``
+    performance    ``performance_report``: asks the cluster, and writes the page
+    task_stream    the task stream alone, for ``Client.get_task_stream``
+    collect/       from a cluster's answers to a recording
+    recording      ``Recording``: typed columns, saved and loaded
+    records        what a recording consists of
+    packing        how columns stand in its file
+    redaction      a recording without private data
+    account        where the time of every worker thread went, in parts that add up
+    idle_reasons   what idle threads waited for
+    durations      how long the tasks of a prefix took
+    findings       the greatest losses, in words
+    palette        colours; units: numbers as people read them
+    figures/       charts
+    page/          the HTML
+    compare/       two sides beside each other
+    check/         limits
+    export/        other tools' formats
+    dashboard/     the same in a browser, while the cluster runs
+    cli            ``gnomon report``
 """
 
 from __future__ import annotations

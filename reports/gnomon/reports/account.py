@@ -13,13 +13,14 @@ Contents: PARTS, Parts, PrefixAccount, WorkerAccount, Account, account, apportio
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import floor
+from itertools import pairwise
+from typing import Any
 
+from gnomon.reports.idle_reasons import NAMES, Waiting, waiting
 from gnomon.reports.recording import Recording, Runs, Totals, Worker
-from gnomon.reports.waiting import NAMES, Waiting, waiting
+from gnomon.reports.slots import Layout, lay_out
 
 __all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "WorkerAccount", "account", "apportion", "percentages"]
 
@@ -126,7 +127,7 @@ class Account:
 def account(recording: Recording) -> Account:
     """The account of a recording."""
     demand, cpus = recording.demand.known, recording.runs.cpus
-    unmeasured = [] if any(cpu >= 0 for cpu in cpus) or any(t.measured for t in recording.prefixes) else ["offcpu"]
+    unmeasured = [] if (len(cpus) and max(cpus) >= 0) or any(t.measured for t in recording.prefixes) else ["offcpu"]
     result = Account(unmeasured=(*unmeasured, *(("between",) if demand else ("handover", "scheduler"))))
     names = recording.runs.prefix_names
     by_prefix = {name: PrefixAccount(name) for name in names}
@@ -154,92 +155,86 @@ def account(recording: Recording) -> Account:
     return result
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One thread's worth of a worker's time: until when it is told, and what lay before its first task."""
-
-    end: int
-    used: bool = False
-    last: bool = False
-
-
 def _worker(
     recording: Recording, worker: Worker, rows: Sequence[int], steps: Waiting, prefixes: Sequence[PrefixAccount]
 ) -> WorkerAccount:
-    """Lay the runs of one worker into its slots."""
+    """The account of one worker; adds what its tasks took to their prefixes."""
+    import numpy
+
     runs = recording.runs
     low, high = _presence(recording, worker)
+    mine = numpy.asarray(rows, "q")
     one = WorkerAccount(worker, capacity=worker.nthreads * (high - low), tasks=len(rows))
-    slots = [_Slot(low) for _ in range(worker.nthreads)]
-    parts = one.parts
-    of_thread: dict[int, _Slot] = {}
-    for row in sorted(rows, key=runs.begins.__getitem__):
-        one.nbytes += runs.nbytes[row]
-        one.erred += not runs.ok[row]
-        start = runs.begins[row]
-        started = start + runs.decodes[row]
-        ended = started + runs.computes[row]
-        stop = ended + runs.encodes[row]
-        slot = of_thread.get(runs.threads[row])
-        if slot is None or slot.end > start:
-            slot = min(slots, key=lambda s: s.end, default=None)
-            if slot is None:
-                one.alongside += stop - start
-                continue
-            of_thread[runs.threads[row]] = slot
-        begin = min(max(start, slot.end), high)
-        finish = min(max(stop, begin), high)
-        one.alongside += max(0, min(begin, stop) - max(start, low))  # what found no free slot
-        _gap(one, slot, begin, steps, known=recording.demand.known)
-        tasks = prefixes[runs.prefixes[row]].parts
-        shares = _shares(runs, row, begin, finish, (start, started, ended, stop))
-        for name, ticks in zip(_BUSY, shares, strict=True):
-            setattr(parts, name, getattr(parts, name) + ticks)
-            setattr(tasks, name, getattr(tasks, name) + ticks)
-        slot.end, slot.used = max(slot.end, finish), True
-    for slot in slots:
-        slot.last = True
-        _gap(one, slot, high, steps, known=recording.demand.known)
+    one.nbytes = int(numpy.asarray(runs.nbytes)[mine].sum())
+    one.erred = int((numpy.asarray(runs.ok)[mine] == 0).sum())
+    laid = lay_out(runs, rows, worker.nthreads, low, high)
+    one.alongside = laid.alongside
+    of_prefix = numpy.asarray(runs.prefixes)[laid.rows]
+    for name, ticks in zip(_BUSY, _shares(runs, laid), strict=True):
+        setattr(one.parts, name, int(ticks.sum()))
+        # Sums in double precision are exact here: ticks of centuries stay below 2 ** 53.
+        for prefix, amount in zip(prefixes, numpy.bincount(of_prefix, ticks, len(prefixes)), strict=True):
+            setattr(prefix.parts, name, getattr(prefix.parts, name) + int(amount))
+    _add_gaps(one, laid, steps, known=recording.demand.known)
     return one
 
 
-def _shares(
-    runs: Runs, row: int, begin: int, finish: int, times: tuple[int, int, int, int]
-) -> tuple[int, int, int, int]:
-    """What lies between two times of a run's computing, waiting, decoding and encoding."""
-    start, started, ended, stop = times
-    decode = max(0, min(started, finish) - max(start, begin))
-    encode = max(0, min(stop, finish) - max(ended, begin))
-    first, after = max(started, begin) - started, min(ended, finish) - started
-    if after <= first:
-        return 0, 0, decode, encode
-    compute = runs.computes[row]
-    cpu = compute if not len(runs.cpus) or runs.cpus[row] < 0 else min(runs.cpus[row], compute)
-    on = _spread(cpu, compute, after) - _spread(cpu, compute, first)
-    return on, after - first - on, decode, encode
+def _shares(runs: Runs, laid: Layout) -> tuple[Any, Any, Any, Any]:
+    """What lies between begin and end of each run: computing, waiting, decoding and encoding."""
+    import numpy
+
+    columns = (numpy.asarray(column)[laid.rows] for column in (runs.begins, runs.decodes, runs.computes, runs.encodes))
+    start, decode, compute, encode = columns
+    started = start + decode
+    ended = started + compute
+    first = numpy.maximum(started, laid.begins) - started
+    after = numpy.maximum(first, numpy.minimum(ended, laid.ends) - started)
+    on = _on_processor(runs, laid.rows)
+    on = _spread(on, compute, after) - _spread(on, compute, first)
+    return (
+        on,
+        after - first - on,
+        numpy.maximum(0, numpy.minimum(started, laid.ends) - numpy.maximum(start, laid.begins)),
+        numpy.maximum(0, numpy.minimum(ended + encode, laid.ends) - numpy.maximum(ended, laid.begins)),
+    )
 
 
-def _spread(amount: int, length: int, until: int) -> int:
+def _on_processor(runs: Runs, rows: Any) -> Any:
+    """Ticks of computing on the processor; all of them where that was not measured."""
+    import numpy
+
+    compute = numpy.asarray(runs.computes)[rows]
+    if not len(runs.cpus):
+        return compute
+    cpu = numpy.asarray(runs.cpus)[rows]
+    return numpy.where(cpu < 0, compute, numpy.minimum(cpu, compute))
+
+
+def _spread(amount: Any, length: Any, until: Any) -> Any:
     """How much of an amount that is spread evenly over a length lies before ``until`` (as the page's script has it)."""
-    return amount if until >= length else floor(until * (amount / length))
+    import numpy
+
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        share = numpy.where(length > 0, amount / length, 0.0)
+    return numpy.where(until >= length, amount, numpy.floor(until * share).astype("q"))
 
 
-def _gap(one: WorkerAccount, slot: _Slot, until: int, steps: Waiting, *, known: bool) -> None:
-    """Tell what a slot did from its end to ``until``, where its next task begins or its worker left.
+def _add_gaps(one: WorkerAccount, laid: Layout, steps: Waiting, *, known: bool) -> None:
+    """Tell what the gaps were.
 
     Without knowledge of demand the end of a slot's time is idleness, whatever was being fetched.
     """
     parts = one.parts
-    rest = until - slot.end
-    if known or not slot.last:
-        for name, ticks in zip(NAMES, steps.within(slot.end, until), strict=True):
-            setattr(parts, name, getattr(parts, name) + ticks)
-            rest -= ticks
-    if slot.used and not known and not slot.last:
-        parts.between += rest
-    else:
-        parts.idle += rest
-        one.lead += 0 if slot.used else rest
+    rest = laid.gap_ends - laid.gap_begins
+    stepped = (laid.gap_last == 0) | known
+    for name, ticks in zip(NAMES, steps.within(laid.gap_begins, laid.gap_ends), strict=True):
+        named = ticks * stepped
+        setattr(parts, name, getattr(parts, name) + int(named.sum()))
+        rest = rest - named
+    between = laid.gap_used & (laid.gap_last == 0) & (not known)
+    parts.between += int(rest[between].sum())
+    parts.idle += int(rest[~between].sum())
+    one.lead += int(rest[~between & ~laid.gap_used].sum())
 
 
 def _add_lost(
@@ -270,12 +265,15 @@ def _add_lost(
 
 def _add_lost_prefixes(recording: Recording, by_prefix: dict[str, PrefixAccount], lost: Parts) -> None:
     """Spread the time of runs without details over the prefixes, by the prefixes' complete totals."""
+    import numpy
+
     runs = recording.runs
     for totals in recording.prefixes:
         by_prefix.setdefault(str(totals.name), PrefixAccount(str(totals.name)))
-    rows_of: dict[str, list[int]] = {name: [] for name in runs.prefix_names}
-    for row, prefix in enumerate(runs.prefixes):
-        rows_of[runs.prefix_names[prefix]].append(row)
+    if not lost.busy:
+        return
+    prefixes = numpy.asarray(runs.prefixes)
+    rows_of = {name: numpy.flatnonzero(prefixes == at) for at, name in enumerate(runs.prefix_names)}
     known = [_known(runs, rows_of.get(str(totals.name), ())) for totals in recording.prefixes]
     for at, name in enumerate(_BUSY):
         weights = [
@@ -286,14 +284,15 @@ def _add_lost_prefixes(recording: Recording, by_prefix: dict[str, PrefixAccount]
             setattr(parts, name, getattr(parts, name) + ticks)
 
 
-def _known(runs: Runs, rows: Sequence[int]) -> tuple[int, int, int, int]:
+def _known(runs: Runs, rows: Any) -> tuple[int, int, int, int]:
     """Sums over runs with details, in the order of ``_BUSY``."""
-    compute = on = 0
-    for row in rows:
-        each = runs.computes[row]
-        compute += each
-        on += each if not len(runs.cpus) or runs.cpus[row] < 0 else min(runs.cpus[row], each)
-    decode, encode = sum(runs.decodes[row] for row in rows), sum(runs.encodes[row] for row in rows)
+    import numpy
+
+    mine = numpy.asarray(rows, "q")
+    decode, compute, encode = (
+        int(numpy.asarray(column)[mine].sum()) for column in (runs.decodes, runs.computes, runs.encodes)
+    )
+    on = int(_on_processor(runs, mine).sum())
     return on, compute - on, decode, encode
 
 
@@ -332,12 +331,14 @@ def _presence(recording: Recording, worker: Worker) -> tuple[int, int]:
     return low, max(low, high)
 
 
-def _rows_by_worker(recording: Recording) -> list[array[int]]:
+def _rows_by_worker(recording: Recording) -> list[Any]:
     """Rows of runs by worker; the last list holds those of workers that nobody knows any more."""
-    rows = [array("q") for _ in range(len(recording.workers) + 1)]
-    for row, worker in enumerate(recording.runs.workers):
-        rows[worker].append(row)
-    return rows
+    import numpy
+
+    workers = numpy.asarray(recording.runs.workers)
+    order = numpy.argsort(workers, kind="stable")
+    edges = numpy.searchsorted(workers[order], range(len(recording.workers) + 1))
+    return [*(order[low:high] for low, high in pairwise(edges)), order[: edges[0]]]
 
 
 def _length(recording: Recording, row: int) -> int:

@@ -5,10 +5,8 @@ Contents: Durations, durations, slowest.
 
 from __future__ import annotations
 
-import heapq
-from array import array
-from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from gnomon.reports.recording import Recording
 
@@ -27,25 +25,31 @@ class Durations(NamedTuple):
 
 def durations(recording: Recording) -> dict[str, Durations]:
     """The durations by prefix."""
+    import numpy
+
     runs = recording.runs
-    columns: list[array[int]] = [array("q") for _ in runs.prefix_names]
-    for prefix, ticks in zip(runs.prefixes, runs.computes, strict=True):
-        columns[prefix].append(ticks)
-    return {name: _of(sorted(column)) for name, column in zip(runs.prefix_names, columns, strict=True) if column}
+    prefixes, computes = numpy.asarray(runs.prefixes), numpy.asarray(runs.computes)
+    order = numpy.lexsort((computes, prefixes))
+    edges = numpy.searchsorted(prefixes[order], range(len(runs.prefix_names) + 1))
+    columns = [computes[order[low:high]] for low, high in pairwise(edges)]
+    return {name: _of(column) for name, column in zip(runs.prefix_names, columns, strict=True) if len(column)}
 
 
 def slowest(recording: Recording, count: int) -> list[int]:
     """Rows of the runs that computed longest, longest first."""
-    computes = recording.runs.computes
-    return heapq.nlargest(count, range(len(computes)), key=computes.__getitem__)
+    import numpy
+
+    order: list[int] = numpy.argsort(-numpy.asarray(recording.runs.computes), kind="stable")[:count].tolist()
+    return order
 
 
-def _of(values: Sequence[int]) -> Durations:
+def _of(values: Any) -> Durations:
+    """Of computing times in ascending order, a column of numpy."""
     last = len(values) - 1
     return Durations(
         rows=len(values),
-        mean=sum(values) // len(values),
-        median=values[last // 2],
-        p99=values[-(-last * 99 // 100)],
-        most=values[last],
+        mean=int(values.sum()) // len(values),
+        median=int(values[last // 2]),
+        p99=int(values[-(-last * 99 // 100)]),
+        most=int(values[last]),
     )

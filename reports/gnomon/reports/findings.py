@@ -84,7 +84,8 @@ def _computing(account: Account) -> list[Finding]:
     if len(account.prefixes) == 1:
         return []
     text = (
-        f"{cut(top.name, 40)!r} took {share:.0%} of all computing: {time_text(spent)} in {count_text(top.tasks)} tasks."
+        f"{cut(top.name, 40)!r} took {share:.0%} of all computing: {time_text(spent)} in "
+        f"{count_text(top.tasks)} {'task' if top.tasks == 1 else 'tasks'}."
     )
     return [Finding(text, "tasks", _share(spent, account), _only("prefix", top.name))]
 
@@ -95,8 +96,7 @@ def _edges(recording: Recording, account: Account) -> list[Finding]:
     if not len(runs) or recording.ledgers["runs"].missed:
         return []
     first = max(0, min(runs.begins))
-    ends = (sum(parts) for parts in zip(runs.begins, runs.decodes, runs.computes, runs.encodes, strict=True))
-    last = max(0, recording.duration - max(ends))
+    last = max(0, recording.duration - max(runs.ends()))
     result = []
     if first > 0.05 * recording.duration:
         text = (
@@ -173,9 +173,24 @@ def _overheads(recording: Recording, account: Account) -> list[Finding]:
     moved = sum(pair.nbytes for pair in recording.pairs)
     if moved > 64 << 20:
         rate = bytes_text(moved * TICKS / max(1, recording.duration))
-        text = f"{bytes_text(moved)} moved between workers, {rate}/s on average."
+        text = f"{bytes_text(moved)} moved between workers, {rate}/s on average.{_fetching(recording)}"
         result.append(Finding(text, "communication", 0.02))
     return result
+
+
+def _fetching(recording: Recording) -> str:
+    """What the fetches' time was, where that was measured."""
+    known = [pair for pair in recording.pairs if pair.hold >= 0]
+    whole = sum(pair.wait + pair.ticks for pair in known)
+    if not whole:
+        return ""
+    wait, hold, serialise = (
+        sum(getattr(pair, name) for pair in known) / whole for name in ("wait", "hold", "serialise")
+    )
+    return (
+        f" From asked to arrived, {wait:.0%} was waiting to begin, {hold:.0%} the holder's threads being busy, "
+        f"{serialise:.0%} serialising, {max(0.0, 1 - wait - hold - serialise):.0%} the wire."
+    )
 
 
 def _balance(account: Account) -> list[Finding]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 __all__ = ["RecordingError", "pack", "pack_floats", "unpack"]
@@ -27,20 +27,19 @@ _CODES = (("B", 0, 255), ("H", 0, 65_535), ("I", 0, 2**32 - 1), ("i", -(2**31), 
 
 def pack(column: array[int], *, delta: bool) -> list[Any]:
     """A column in its smallest form. Delta pays for times, which grow; the first value is the difference to 0."""
-    values: Sequence[int] = column
-    if delta and len(column):
-        values = [column[0], *(b - a for a, b in pairwise(column))]
-    low, high = (min(values), max(values)) if len(values) else (0, 0)
+    import numpy
+
+    values = numpy.asarray(column, "q")
+    if delta:
+        values = numpy.diff(values, prepend=0)
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     code = next((code for code, least, most in _CODES if least <= low and high <= most), "q")
-    return [code, delta, _little_endian(array(code, values)).tobytes()]
+    return [code, delta, values.astype("<" + code).tobytes()]
 
 
 def pack_floats(column: array[float]) -> list[Any]:
     """A column of measurements, in single precision; NaN stays what it is."""
-    single = array("f", column)
-    if sys.byteorder != "little":
-        single.byteswap()
-    return ["f", False, single.tobytes()]
+    return ["f", False, _little_endian(array("f", column)).tobytes()]
 
 
 def unpack(packed: Sequence[Any]) -> array[Any]:

@@ -19,12 +19,12 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from gnomon.reports.calling_code import calling_code
 from gnomon.reports.collect import Ask, collect
+from gnomon.reports.collect.calling_code import calling_code
+from gnomon.reports.collect.environment import environment
 from gnomon.reports.page import build_page
 from gnomon.reports.recording import Recording
 from gnomon.reports.redaction import redacted
-from gnomon.reports.surroundings import surroundings
 from gnomon.runtime.client import default_client
 
 __all__ = ["performance_report"]
@@ -45,7 +45,8 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         mode: where the page takes its scripts from; the page holds them itself, so ``"inline"`` is all there is.
         storage_options: passed to fsspec with a URL.
         client: the client to ask; the default client if not given.
-        redact: leave out calling code, keys, hosts, addresses and texts of errors and logs.
+        redact: leave out calling code, keys, hosts, addresses, profiles and texts of errors and logs.
+        save_recording: also write the recording beside the page, under the same name with the ending ``.gnomon``.
 
     Raises ValueError without a client or for another mode; what goes wrong when the page is written raises at the end
     of the block, or is a RuntimeWarning if the block itself raised.
@@ -59,6 +60,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         storage_options: dict[str, Any] | None = None,
         client: Any = None,
         redact: bool = False,
+        save_recording: bool = False,
     ) -> None:
         if mode not in (None, "inline"):
             raise ValueError(f"mode={mode!r}: a report holds its scripts itself and opens offline; use mode='inline'")
@@ -68,6 +70,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         self._storage_options = storage_options
         self._client = client
         self._redact = redact
+        self._save_recording = save_recording
         self._mark: dict[str, Any] = {}
         self._info: dict[str, Any] = {}
 
@@ -115,7 +118,7 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         return self._client
 
     def _note_caller(self, frame: FrameType | None) -> None:
-        self._info = {"calling_code": calling_code(frame, self._stacklevel)._asdict(), **surroundings()}
+        self._info = {"calling_code": calling_code(frame, self._stacklevel)._asdict(), **environment()}
 
     def _note_outcome(self, error: BaseException | None) -> None:
         if error is not None:
@@ -132,17 +135,19 @@ class performance_report:  # noqa: N801 - reads as a function that can be used i
         if self._redact:
             recording = self.recording = redacted(recording)
         if self.filename.endswith(".gnomon"):
-            self._write_bytes(recording.dumps())
-        else:
-            self._write_bytes(build_page(recording).encode("utf-8"))
+            self._write_bytes(self.filename, recording.dumps())
+            return
+        self._write_bytes(self.filename, build_page(recording).encode("utf-8"))
+        if self._save_recording:
+            self._write_bytes(self.filename.removesuffix(".html") + ".gnomon", recording.dumps())
 
-    def _write_bytes(self, data: bytes) -> None:
-        if "://" not in self.filename:
-            Path(self.filename).write_bytes(data)
+    def _write_bytes(self, filename: str, data: bytes) -> None:
+        if "://" not in filename:
+            Path(filename).write_bytes(data)
             return
         import fsspec
 
-        with fsspec.open(self.filename, "wb", **(self._storage_options or {})) as file:
+        with fsspec.open(filename, "wb", **(self._storage_options or {})) as file:
             file.write(data)
 
 

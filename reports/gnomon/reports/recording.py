@@ -12,6 +12,7 @@ import base64
 import binascii
 import zlib
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -22,27 +23,33 @@ import msgpack
 from gnomon.reports.packing import RecordingError, pack, pack_floats, unpack
 from gnomon.reports.records import (
     TICKS,
+    Clock,
     Demand,
     ErrorGroup,
     Ledger,
     LogLine,
+    LoopPart,
     Pair,
     RegionTotals,
     Runs,
     Series,
     SpanTotals,
     Stall,
+    TaskProfile,
     Totals,
     Transfers,
+    TypeTotals,
     Worker,
 )
 
 __all__ = [
     "TICKS",
+    "Clock",
     "Demand",
     "ErrorGroup",
     "Ledger",
     "LogLine",
+    "LoopPart",
     "Pair",
     "Recording",
     "RecordingError",
@@ -51,19 +58,23 @@ __all__ = [
     "Series",
     "SpanTotals",
     "Stall",
+    "TaskProfile",
     "Totals",
     "Transfers",
+    "TypeTotals",
     "Worker",
     "load",
 ]
 
-#: Version of the file; a reader refuses a greater one. 2 added processor time, spans, series, stalls, demand, regions.
-_VERSION = 2
+#: Version of the file; a reader refuses a greater one. 2 added processor time, spans, series, stalls, demand, regions;
+#: 3 deep profiles, parts and types of transfers, clocks, parts of the scheduler's loop.
+_VERSION = 3
 _MAGIC = "gnomon-recording"
 
 _RUN_COLUMNS = ("prefixes", "workers", "threads", "begins", "decodes", "computes", "encodes", "nbytes", "ok")
 _LATER_RUN_COLUMNS = ("cpus", "spans")
 _TRANSFER_COLUMNS = ("transports", "froms", "tos", "begins", "lengths", "nbytes")
+_LATER_TRANSFER_COLUMNS = ("types", "waits", "holds", "serialises")
 _DEMAND_COLUMNS = ("times", "workers", "kinds", "values")
 
 
@@ -78,6 +89,10 @@ class Recording:
         prefixes, worker_totals, pairs: sums that are complete even where details are missing.
         series, stalls, demand: what the cluster's processes measured of themselves, as far as it was kept.
         regions, spans: complete sums of what users marked in their code.
+        types: complete sums of what was fetched, by type of value.
+        clocks: how far the workers' clocks were off.
+        loop: the parts of the time of the scheduler's event loop, over the whole recording; empty if nobody timed it.
+        task_profiles: deep profiles of runs that were submitted with ``profile=True``, the latest ones.
         profiles: dicts of ``name``, ``kind`` and ``session`` (a profiler session in its plain form).
         ledgers: by kind (``runs``, ``transfers``, ``errors``, ``logs``...) what there was and what is here.
         info: facts for reading: ``calling_code``, ``versions``, ``settings``, ``raised``...
@@ -91,6 +106,9 @@ class Recording:
     prefixes: list[Totals] = field(default_factory=list)
     worker_totals: list[Totals] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
+    types: list[TypeTotals] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
+    loop: list[LoopPart] = field(default_factory=list)
     errors: list[ErrorGroup] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
     series: Series = field(default_factory=Series)
@@ -99,14 +117,14 @@ class Recording:
     regions: list[RegionTotals] = field(default_factory=list)
     spans: list[SpanTotals] = field(default_factory=list)
     profiles: list[dict[str, Any]] = field(default_factory=list)
+    task_profiles: list[TaskProfile] = field(default_factory=list)
     ledgers: dict[str, Ledger] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
 
     def dumps(self) -> bytes:
         """The recording as bytes of its file format."""
-        columns = (*_RUN_COLUMNS, *_LATER_RUN_COLUMNS)
-        runs = {name: pack(getattr(self.runs, name), delta=name == "begins") for name in columns}
-        transfers = {name: pack(getattr(self.transfers, name), delta=name == "begins") for name in _TRANSFER_COLUMNS}
+        runs = _packed(self.runs, (*_RUN_COLUMNS, *_LATER_RUN_COLUMNS))
+        transfers = _packed(self.transfers, (*_TRANSFER_COLUMNS, *_LATER_TRANSFER_COLUMNS))
         body = {
             "format": _MAGIC,
             "version": _VERSION,
@@ -115,15 +133,22 @@ class Recording:
             "duration": self.duration,
             "workers": self.workers,
             "runs": {
-                "keys": "\n".join(map(_one_line, self.runs.keys)),
+                "keys": _lines(self.runs.keys),
                 "prefix_names": self.runs.prefix_names,
                 "span_names": self.runs.span_names,
                 **runs,
             },
-            "transfers": {"transport_names": self.transfers.transport_names, **transfers},
+            "transfers": {
+                "transport_names": self.transfers.transport_names,
+                "type_names": self.transfers.type_names,
+                **transfers,
+            },
             "prefixes": self.prefixes,
             "worker_totals": self.worker_totals,
             "pairs": self.pairs,
+            "types": self.types,
+            "clocks": self.clocks,
+            "loop": self.loop,
             "errors": self.errors,
             "logs": self.logs,
             "series": {
@@ -140,6 +165,7 @@ class Recording:
             "regions": self.regions,
             "spans": self.spans,
             "profiles": self.profiles,
+            "task_profiles": self.task_profiles,
             "ledgers": self.ledgers,
             "info": self.info,
         }
@@ -184,11 +210,16 @@ class Recording:
             ),
             transfers=Transfers(
                 transport_names=transfers["transport_names"],
+                type_names=transfers.get("type_names", []),
                 **{name: unpack(transfers[name]) for name in _TRANSFER_COLUMNS},
+                **{name: unpack(transfers[name]) for name in _LATER_TRANSFER_COLUMNS if name in transfers},
             ),
             prefixes=[Totals(*row) for row in body["prefixes"]],
             worker_totals=[Totals(*row) for row in body["worker_totals"]],
-            pairs=[Pair._make(row) for row in body["pairs"]],
+            pairs=[Pair(*row) for row in body["pairs"]],
+            types=[TypeTotals._make(row) for row in body.get("types", ())],
+            clocks=[Clock._make(row) for row in body.get("clocks", ())],
+            loop=[LoopPart._make(row) for row in body.get("loop", ())],
             errors=[ErrorGroup._make(row) for row in body["errors"]],
             logs=[LogLine._make(row) for row in body["logs"]],
             series=_series(body.get("series")),
@@ -197,6 +228,7 @@ class Recording:
             regions=[RegionTotals._make(row) for row in body.get("regions", ())],
             spans=[SpanTotals(tuple(name), *rest) for name, *rest in body.get("spans", ())],
             profiles=body.get("profiles", []),
+            task_profiles=[TaskProfile._make(row) for row in body.get("task_profiles", ())],
             ledgers={name: Ledger._make(row) for name, row in body["ledgers"].items()},
             info=body["info"],
         )
@@ -221,6 +253,10 @@ def _embedded(page: bytes) -> bytes:
         raise RecordingError(f"the recording in this page is damaged: {exc}") from exc
 
 
+def _packed(table: Runs | Transfers, names: tuple[str, ...]) -> dict[str, list[Any]]:
+    return {name: pack(getattr(table, name), delta=name == "begins") for name in names}
+
+
 def _series(body: dict[str, Any] | None) -> Series:
     if body is None:
         return Series()
@@ -234,6 +270,9 @@ def _demand(body: dict[str, Any] | None) -> Demand:
     return Demand(body["known"], *(unpack(body[name]) for name in _DEMAND_COLUMNS))
 
 
-def _one_line(key: str) -> str:
-    """A key as it stands in the file, where a line break ends it."""
-    return key.replace("\n", "␤")
+def _lines(keys: Sequence[str]) -> str:
+    """Keys as they stand in the file, where a line break ends each."""
+    text = "\n".join(keys)
+    if text.count("\n") < max(1, len(keys)):
+        return text
+    return "\n".join(key.replace("\n", "␤") for key in keys)

@@ -1,29 +1,33 @@
 """What a recording consists of: rows and typed columns. All times are in ticks since the recording's start.
 
-Contents: TICKS; Worker, Totals, Pair, ErrorGroup, LogLine, Ledger, Stall, RegionTotals, SpanTotals;
-Runs, Transfers, Series, Demand.
+Contents: TICKS; Worker, Totals, Pair, ErrorGroup, LogLine, Ledger, Stall, RegionTotals, SpanTotals, TaskProfile,
+TypeTotals, Clock, LoopPart; Runs, Transfers, Series, Demand.
 """
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = [
     "TICKS",
+    "Clock",
     "Demand",
     "ErrorGroup",
     "Ledger",
     "LogLine",
+    "LoopPart",
     "Pair",
     "RegionTotals",
     "Runs",
     "Series",
     "SpanTotals",
     "Stall",
+    "TaskProfile",
     "Totals",
     "Transfers",
+    "TypeTotals",
     "Worker",
 ]
 
@@ -69,7 +73,11 @@ class Totals(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Complete sums of what one worker fetched from another. Ids: -1 unknown, -2 stands for all further pairs."""
+    """Complete sums of what one worker fetched from another. Ids: -1 unknown, -2 stands for all further pairs.
+
+    Of ``ticks``, the holder's threads were busy for ``hold``, and it pickled for ``serialise``; the rest was the wire.
+    ``wait`` was before that: from when values were asked for until their fetch began. -1: not measured.
+    """
 
     from_id: int
     to_id: int
@@ -77,6 +85,46 @@ class Pair(NamedTuple):
     fetches: int
     nbytes: int
     ticks: int
+    wait: int = -1
+    hold: int = -1
+    serialise: int = -1
+
+
+class TypeTotals(NamedTuple):
+    """Complete sums of what was fetched by type of value; counts values, not fetches. The times are a pair's."""
+
+    name: str
+    values: int
+    nbytes: int
+    ticks: int
+    wait: int
+    hold: int
+    serialise: int
+
+
+class Clock(NamedTuple):
+    """How far a worker's clock was off: ``offset`` seconds were added to its times, give or take ``uncertainty``.
+
+    ``worker`` indexes ``Recording.workers``. No ``samples``: it reads the scheduler's own clock, or has not told of a
+    round trip (uncertainty NaN).
+    """
+
+    worker: int
+    offset: float
+    uncertainty: float
+    samples: int
+
+
+class LoopPart(NamedTuple):
+    """A part of the time of the scheduler's event loop, exclusive of the others; ``source``: timed, sampled or rest.
+
+    ``times``: how often it was timed, or how many samples it rests on.
+    """
+
+    name: str
+    source: str
+    ticks: int
+    times: int
 
 
 class ErrorGroup(NamedTuple):
@@ -142,13 +190,28 @@ class RegionTotals(NamedTuple):
 
 
 class SpanTotals(NamedTuple):
-    """Complete sums over the runs of a span, named by its words, outermost first."""
+    """Complete sums over the runs of a span, named by its words, outermost first; as ``Totals``."""
 
     name: tuple[str, ...]
     tasks: int
     erred: int
     nbytes: int
     compute: int
+    decode: int = 0
+    encode: int = 0
+    cpu: int = 0
+    measured: int = 0
+
+
+class TaskProfile(NamedTuple):
+    """The deep profile of one run, a stack each millisecond: ``session`` is a profiler session in its plain form.
+
+    Its times are the scheduler's where the run has details here, else the worker's.
+    """
+
+    key: str
+    prefix: str
+    session: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -176,6 +239,13 @@ class Runs:
     span_names: list[tuple[str, ...]] = field(default_factory=list)
     spans: array[int] = field(default_factory=lambda: array("q"))
 
+    def ends(self) -> array[int]:
+        """When each run ended, in ticks."""
+        import numpy
+
+        columns = (self.begins, self.decodes, self.computes, self.encodes)
+        return array("q", sum(numpy.asarray(column) for column in columns).tobytes())  # type: ignore[union-attr]
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -184,7 +254,8 @@ class Runs:
 class Transfers:
     """Fetches of one worker from another, one row each.
 
-    ``froms`` and ``tos`` index ``Recording.workers``; -1 is unknown.
+    ``froms`` and ``tos`` index ``Recording.workers``; -1 is unknown. ``types`` index ``type_names`` ("": not known).
+    ``waits``, ``holds`` and ``serialises`` are a ``Pair``'s, -1 where not measured. The last four may be empty.
     """
 
     transport_names: list[str] = field(default_factory=list)
@@ -194,6 +265,11 @@ class Transfers:
     begins: array[int] = field(default_factory=lambda: array("q"))
     lengths: array[int] = field(default_factory=lambda: array("q"))
     nbytes: array[int] = field(default_factory=lambda: array("q"))
+    type_names: list[str] = field(default_factory=list)
+    types: array[int] = field(default_factory=lambda: array("q"))
+    waits: array[int] = field(default_factory=lambda: array("q"))
+    holds: array[int] = field(default_factory=lambda: array("q"))
+    serialises: array[int] = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:
         return len(self.nbytes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gnomon.reports.recording import Recording
+from gnomon.reports.units import count_text
 
 __all__ = ["redacted"]
 
@@ -32,7 +33,7 @@ def redacted(recording: Recording) -> Recording:
         for number, worker in enumerate(recording.workers, 1)
     ]
     info = {name: value for name, value in recording.info.items() if name in _KEPT}
-    info["redacted"] = True
+    info["redacted"] = _said(recording)
     if "raised" in recording.info:
         info["raised"] = str(recording.info["raised"]).partition(":")[0]
     return replace(
@@ -45,5 +46,21 @@ def redacted(recording: Recording) -> Recording:
         logs=[line._replace(text=_LEFT_OUT) for line in recording.logs],
         stalls=[stall._replace(detail="", file="", line=0, stack=[], holder="") for stall in recording.stalls],
         profiles=[],
+        task_profiles=[],
+        ledgers={name: ledger for name, ledger in recording.ledgers.items() if name != "task profiles"},
         info=info,
     )
+
+
+def _said(recording: Recording) -> str:
+    """What is left out, in numbers."""
+    counts = (
+        (sum(1 for key in recording.runs.keys if key), "keys"),
+        (len(recording.profiles), "profiles"),
+        (len(recording.task_profiles), "deep profiles"),
+        (len(recording.errors), "texts of errors"),
+        (len(recording.logs), "texts of log lines"),
+        (len(recording.stalls), "stacks of stalls"),
+    )
+    gone = [*(f"{count_text(count)} {what}" for count, what in counts if count), "calling code, settings and machine"]
+    return f"Left out on request: {', '.join(gone)}. Workers and hosts are numbered."

@@ -6,6 +6,8 @@
 Contents:
     sides        a recording boiled down to what is compared
     noise        levels of durations, the common factor, intervals
+    families     spans, regions and fetches
+    stalls       stalls of event loops, counted
     profiles     profiles on one tree, and the differential flame graph
     comparison   ``compare``: changes, verdicts, and what to say about them
     lineup       the tables, for both outputs

@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from gnomon.reports.compare.families import Family, compare_families
 from gnomon.reports.compare.noise import KINDS, Estimate, Judged, Level, judge, ratio_of_means
 from gnomon.reports.compare.profiles import Profile, compare_profiles
 from gnomon.reports.compare.sides import PrefixSample, Sample
+from gnomon.reports.compare.stalls import StallChange, compare_stalls
 
 __all__ = ["CONFIDENCE", "LEAST", "Comparison", "PrefixChange", "Side", "compare"]
 
@@ -72,7 +74,10 @@ class PrefixChange:
 
 @dataclass(slots=True)
 class Comparison:
-    """The outcome. ``prefixes``: slower ones by time lost, then the others by time."""
+    """The outcome. ``prefixes``: slower ones by time lost, then the others by time.
+
+    ``families`` are spans, regions and fetches; ``stalls`` None if a side did not watch for them.
+    """
 
     a: Side
     b: Side
@@ -84,6 +89,8 @@ class Comparison:
     wall: Estimate | None
     prefixes: list[PrefixChange] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
+    families: list[Family] = field(default_factory=list)
+    stalls: list[StallChange] | None = None
 
     @property
     def slower(self) -> list[PrefixChange]:
@@ -93,7 +100,7 @@ class Comparison:
     @property
     def regressed(self) -> bool:
         """Whether something got slower beyond noise."""
-        return bool(self.slower) or self.common_slower
+        return bool(self.slower) or self.common_slower or any(family.slower for family in self.families)
 
     @property
     def repeats(self) -> bool:
@@ -133,7 +140,17 @@ def compare(
         wall=ratio_of_means(walls[0], walls[1]),
         prefixes=changes,
         profiles=compare_profiles([each.profiles for each in a], [each.profiles for each in b]),
-    )
+        families=compare_families(
+            [each.families for each in a], [each.families for each in b], least=least, confidence=confidence,
+            absolute=absolute,
+        ),
+        stalls=_stalls(sides, confidence),
+    )  # fmt: skip
+
+
+def _stalls(sides: tuple[Side, Side], confidence: float) -> list[StallChange] | None:
+    a, b = ([(each.duration, each.stalls) for each in side.samples if each.stalls is not None] for side in sides)
+    return compare_stalls(a, b, confidence=confidence) if a and b else None
 
 
 def _levels(side: Side, kind: str) -> list[dict[str, Level]]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from gnomon.reports.account import PARTS
 from gnomon.reports.compare.comparison import Comparison, PrefixChange, Side
+from gnomon.reports.compare.families import KINDS as FAMILIES
+from gnomon.reports.compare.families import Amount, Family
 from gnomon.reports.compare.noise import Estimate, ratio_of_means
 from gnomon.reports.compare.profiles import Profile
 from gnomon.reports.compare.sides import Moved, PrefixSample, Sample
@@ -20,8 +22,9 @@ from gnomon.reports.page.tables import PART_WORDS
 from gnomon.reports.units import bytes_text, count_text, time_text
 
 __all__ = [
-    "KIND_WORDS", "Cell", "Table", "interval_text", "part_table", "prefix_table", "profile_table", "ratio_text",
-    "setup_table", "transfer_table", "verdict_table", "whole_table", "worker_table",
+    "KIND_WORDS", "Cell", "Table", "family_table", "fetch_table", "interval_text", "part_table", "prefix_table",
+    "profile_table", "ratio_text", "setup_table", "stall_table", "transfer_table", "verdict_table", "whole_table",
+    "worker_table",
 ]  # fmt: skip
 
 #: What each level is called where people read.
@@ -31,6 +34,11 @@ KIND_WORDS = {
     "quartile": "lower quartile",
     "mean": "mean",
 }
+
+_SIGNS = {
+    "slower": "▲ slower", "faster": "▼ faster", "same": "within noise", "unjudged": "not judged", "more": "▲ more",
+    "fewer": "▼ fewer",
+}  # fmt: skip
 
 #: What is shown of a prefix that a side doesn't have, and of an interval that one recording can't give.
 _NONE = "-"
@@ -202,6 +210,81 @@ def transfer_table(comparison: Comparison) -> Table:
     return Table("transfers", "What workers fetched from each other", columns, rows, note)
 
 
+def fetch_table(comparison: Comparison) -> Table:
+    """What the fetches' time was, on both sides."""
+
+    def of(name: str) -> Callable[[Sample], float]:
+        return lambda each: sum(getattr(moved, name) for moved in each.moved.values())
+
+    def wire(each: Sample) -> float:
+        return max(0.0, sum(moved.ticks - moved.hold - moved.serialise for moved in each.moved.values()))
+
+    lines = (
+        ("waiting to begin", of("wait")), ("holder busy", of("hold")), ("serialising", of("serialise")),
+        ("on the wire", wire),
+    )  # fmt: skip
+    measured = all(any(of(name)(each) for each in side.samples for name in ("wait", "hold", "serialise"))
+                   for side in (comparison.a, comparison.b))  # fmt: skip
+    rows = [[Cell(name), *_amounts(comparison, amount, time_text)] for name, amount in lines] if measured else []
+    return Table("fetching", "What the fetches' time was", _columns("time"), rows, _interval_note(comparison))
+
+
+def family_table(family: Family, comparison: Comparison) -> Table:
+    """Spans, regions or fetches: their amounts, ratios and verdicts."""
+    what, per = FAMILIES[family.kind]
+    rows = []
+    for change in family.changes[:_PAIRS]:
+        cells = [Cell(change.name), Cell(_SIGNS.get(change.verdict, change.verdict), None, change.verdict)]
+        for amount, show in ((lambda each: each.times, _number), (_per(family.kind), time_text)):
+            for side in (change.a, change.b):
+                values = [value for each in side if (value := amount(each)) is not None]
+                cells.append(Cell(show(fmean(values)), fmean(values)) if values else Cell(_NONE, -1.0))
+        if change.judged is None:
+            cells += [Cell(_NONE, -1.0), Cell(_NONE, -1.0)]
+        else:
+            ratio = change.judged
+            cells += [Cell(ratio_text(ratio.ratio), ratio.ratio), Cell(interval_text(ratio), ratio.low)]
+        rows.append(cells)
+    columns = (
+        (what, False), ("verdict", False), ("A, times", True), ("B, times", True), (f"A, {per}", True),
+        (f"B, {per}", True), ("B/A", True), ("interval", True),
+    )  # fmt: skip
+    note = "" if comparison.repeats or family.kind == "spans" else "n=1: sums alone have no interval."
+    if len(family.changes) > _PAIRS:
+        note += f" The first {_PAIRS} of {count_text(len(family.changes))} are listed."
+    captions = {
+        "spans": "Spans", "regions": "Regions of your code", "transports": "Fetches by transport",
+        "types": "Fetches by type of value",
+    }  # fmt: skip
+    return Table(family.kind, captions[family.kind], columns, rows, note.strip())
+
+
+def stall_table(comparison: Comparison) -> Table:
+    """Stalls of event loops by cause and function, per recording."""
+    rows = []
+    for each in (comparison.stalls or ())[:_PAIRS]:
+        mark = {"more": "slower", "fewer": "faster"}.get(each.verdict, "")
+        ratio = each.ratio
+        rows.append([Cell(each.process), Cell(each.cause), Cell(each.function or _NONE),
+                     Cell(_SIGNS.get(each.verdict, each.verdict), None, mark),
+                     *(Cell(count_text(side.times), side.times) for side in (each.a, each.b)),
+                     *(Cell(time_text(side.ticks), side.ticks) for side in (each.a, each.b)),
+                     Cell(ratio_text(ratio.ratio), ratio.ratio) if ratio else Cell(_NONE, -1.0),
+                     Cell(interval_text(ratio), ratio.low) if ratio else Cell(_NONE, -1.0)])  # fmt: skip
+    columns = (
+        ("process", False), ("cause", False), ("function", False), ("verdict", False), ("A, times", True),
+        ("B, times", True), ("A, time", True), ("B, time", True), ("B/A, rate", True), ("interval", True),
+    )  # fmt: skip
+    note = "Per recording. Intervals are of counts: a rate's error is the square root of its count."
+    return Table("stalls", "Stalls of event loops", columns, rows, note)
+
+
+def _per(kind: str) -> Callable[[Amount], float | None]:
+    if kind in ("transports", "types"):
+        return lambda each: each.ticks / (each.nbytes / 2**20) if each.nbytes else None
+    return lambda each: each.ticks / each.times if each.times else None
+
+
 def worker_table(comparison: Comparison) -> Table:
     """The workers, lined up by name."""
     sides = (comparison.a, comparison.b)
@@ -245,8 +328,7 @@ def profile_table(profile: Profile) -> Table:
 
 
 def _verdict(change: PrefixChange) -> str:
-    sign = {"slower": "▲ slower", "faster": "▼ faster", "same": "within noise", "unjudged": "too few runs"}
-    return sign.get(change.verdict, change.verdict)
+    return "too few runs" if change.verdict == "unjudged" else _SIGNS.get(change.verdict, change.verdict)
 
 
 def _number(count: float) -> str:
@@ -298,6 +380,6 @@ def _total(rows: Iterable[Moved]) -> Moved:
 
 def _moved_cells(sides: Sequence[Moved]) -> list[Cell]:
     cells = []
-    for field, show in enumerate((_number, bytes_text, time_text)):
+    for field, show in enumerate((_number, bytes_text, time_text)):  # the parts of the time have a table of their own
         cells += [Cell(show(moved[field]), moved[field]) for moved in sides]
     return cells

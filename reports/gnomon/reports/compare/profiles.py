@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gnomon.profiler.session import Difference, Function, Session
+from gnomon.profiler.sessions.session import Difference, Function, Session
 from gnomon.reports.recording import Recording
 
 __all__ = ["Frame", "FunctionChange", "Profile", "compare_profiles", "profiles_of"]

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from operator import add
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from gnomon.profiler.session import Session
+from gnomon.profiler.sessions.session import Session
 from gnomon.reports.account import PARTS, account
+from gnomon.reports.compare.families import Amount, amounts_of
 from gnomon.reports.compare.noise import Level, levels_of, quantile
 from gnomon.reports.compare.profiles import profiles_of
+from gnomon.reports.compare.stalls import Stalled, stalls_of
 from gnomon.reports.recording import Recording, RecordingError, load
 
 __all__ = ["Moved", "PrefixSample", "Sample", "read", "sample"]
@@ -42,17 +45,24 @@ class PrefixSample(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What went from one worker to another by one transport: fetches, bytes, ticks."""
+    """What went from one worker to another by one transport: fetches, bytes, ticks; and of these, where they went.
+
+    ``wait`` is before the fetch began, the others inside its ticks; all 0 where they were not measured.
+    """
 
     fetches: float
     nbytes: float
     ticks: float
+    wait: float = 0
+    hold: float = 0
+    serialise: float = 0
 
 
 @dataclass(slots=True)
 class Sample:
     """One recording of a side. ``parts`` are the account's, by name; ``facts`` how it was made.
 
+    ``families`` are spans, regions and fetches (see there); ``stalls`` None if nobody watched for them.
     ``missed`` are runs without details, ``unread`` profiles that can't be read. Times in ticks.
     """
 
@@ -69,6 +79,8 @@ class Sample:
     parts: dict[str, int]
     prefixes: dict[str, PrefixSample]
     moved: dict[tuple[str, str, str], Moved]
+    families: dict[str, dict[str, Amount]] = field(default_factory=dict)
+    stalls: dict[tuple[str, str, str], Stalled] | None = None
     worker_busy: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     profiles: dict[str, Session] = field(default_factory=dict)
@@ -110,6 +122,8 @@ def sample(recording: Recording, name: str) -> Sample:
         parts=dict(zip(PARTS, result.parts.values(), strict=True)),
         prefixes=_prefixes(recording),
         moved=_moved(recording),
+        families=amounts_of(recording),
+        stalls=stalls_of(recording) if "stalls" in recording.ledgers else None,
         worker_busy={
             each.worker.label: (each.worker.nthreads, each.capacity, each.parts.busy) for each in result.workers
         },
@@ -155,7 +169,8 @@ def _moved(recording: Recording) -> dict[tuple[str, str, str], Moved]:
         unknown = "all further pairs" if pair.from_id == -2 else "unknown"
         key = (by_id.get(pair.from_id, unknown), by_id.get(pair.to_id, unknown), pair.transport)
         before = result.get(key, Moved(0, 0, 0))
-        result[key] = Moved(before.fetches + pair.fetches, before.nbytes + pair.nbytes, before.ticks + pair.ticks)
+        more = (pair.fetches, pair.nbytes, pair.ticks, *(max(0, part) for part in pair[6:9]))
+        result[key] = Moved(*map(add, before, more))
     return result
 
 

@@ -31,6 +31,9 @@ def text(comparison: Comparison) -> str:
         lineup.whole_table(comparison),
         lineup.part_table(comparison),
         *(lineup.profile_table(profile) for profile in comparison.profiles),
+        *(lineup.family_table(family, comparison) for family in comparison.families),
+        lineup.stall_table(comparison),
+        lineup.fetch_table(comparison),
         lineup.transfer_table(comparison),
         lineup.worker_table(comparison),
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from gnomon.reports.compare.comparison import Comparison, PrefixChange, Side
+from gnomon.reports.compare.families import KINDS, Change
 from gnomon.reports.compare.lineup import KIND_WORDS, interval_text, ratio_text
 from gnomon.reports.compare.noise import Estimate
 from gnomon.reports.units import count_text, cut, time_text
@@ -24,6 +25,10 @@ def headline(comparison: Comparison) -> str:
     slower = comparison.slower
     if slower:
         return f"Slower beyond noise: {_list([change.name for change in slower])}."
+    further = [f"{KINDS[family.kind][0]} {cut(change.name, 40)!r}" for family in comparison.families
+               for change in family.slower]  # fmt: skip
+    if further:
+        return f"Slower beyond noise: {', '.join(further[:_NAMES])}."
     if comparison.common_slower and comparison.common:
         return f"Slower beyond noise: all prefixes alike, {_ratio(comparison.common)}."
     judged = [change for change in comparison.prefixes if change.judged is not None]
@@ -80,6 +85,9 @@ def conclusions(comparison: Comparison) -> list[str]:
     result = [_slower(comparison, change) for change in comparison.slower]
     if comparison.common:
         result.append(_common(comparison.common, absolute=comparison.absolute))
+    for family in comparison.families:
+        result += [_slower_in(family.kind, change) for change in family.slower]
+    result += _stalls(comparison)
     if not comparison.slower:
         result += _greatest(comparison)
     faster = [change for change in comparison.prefixes if change.verdict == "faster" and change.judged]
@@ -118,6 +126,23 @@ def _slower(comparison: Comparison, change: PrefixChange) -> str:
         f"{name!r} got slower: {', '.join(parts)} ({seen}). That is {time_text(change.lost)} more in "
         f"{count_text(round(tasks))} tasks."
     )
+
+
+def _slower_in(kind: str, change: Change) -> str:
+    what, per = KINDS[kind]
+    assert change.judged is not None
+    return f"The {what} {cut(change.name, 40)!r} got slower: {_ratio(change.judged)} {per} ({KIND_WORDS[change.kind]})."
+
+
+def _stalls(comparison: Comparison) -> list[str]:
+    result = []
+    for each in [each for each in comparison.stalls or () if each.verdict == "more"][:_NAMES]:
+        rate = f": {_ratio(each.ratio)} as often" if each.ratio else ", where A had none"
+        what = f"{each.cause} in {each.function!r}" if each.function else each.cause
+        result.append(
+            f"The {each.process}'s event loop stalled more often ({what}){rate}, {time_text(each.b.ticks)} in all."
+        )
+    return result
 
 
 def _common(common: Estimate, *, absolute: bool) -> str:

@@ -39,6 +39,8 @@ def _runs(recording: Recording) -> Iterator[tuple[Any, ...]]:
             runs.encodes[row] / TICKS,
             runs.nbytes[row],
             bool(runs.ok[row]),
+            runs.cpus[row] / TICKS if row < len(runs.cpus) and runs.cpus[row] >= 0 else None,
+            " / ".join(runs.span_names[runs.spans[row]]) if row < len(runs.spans) else None,
         )
 
 
@@ -52,6 +54,11 @@ def _transfers(recording: Recording) -> Iterator[tuple[Any, ...]]:
             transfers.begins[row] / TICKS,
             transfers.lengths[row] / TICKS,
             transfers.nbytes[row],
+            transfers.type_names[transfers.types[row]] if row < len(transfers.types) else None,
+            *(
+                column[row] / TICKS if row < len(column) and column[row] >= 0 else None
+                for column in (transfers.waits, transfers.holds, transfers.serialises)
+            ),
         )
 
 
@@ -78,6 +85,7 @@ RUNS = Sheet(
     (
         ("key", "string"), ("prefix", "string"), ("worker", "string"), ("thread", "int64"), ("begin", "double"),
         ("decode", "double"), ("compute", "double"), ("encode", "double"), ("nbytes", "int64"), ("ok", "bool"),
+        ("cpu", "double"), ("span", "string"),
     ),
     _runs,
 )  # fmt: skip
@@ -85,7 +93,7 @@ TRANSFERS = Sheet(
     "transfers",
     (
         ("from", "string"), ("to", "string"), ("transport", "string"), ("begin", "double"), ("length", "double"),
-        ("nbytes", "int64"),
+        ("nbytes", "int64"), ("type", "string"), ("wait", "double"), ("hold", "double"), ("serialise", "double"),
     ),
     _transfers,
 )  # fmt: skip

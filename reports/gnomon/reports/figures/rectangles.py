@@ -1,10 +1,11 @@
 """What a task stream draws: one lane per worker thread, and one rectangle per task as long as these can be told apart.
 
 Above ``limit`` rectangles in view, tasks shorter than two columns of a grid are merged: each cell of lane and column
-becomes one bar, as high as its busy share and in the colour of the prefix that took most of it. Nothing is left out;
-``Rectangles`` says how many tasks stand alone and how many were merged. The page does the same while one zooms.
+becomes one bar, as high as its busy share and in the colour of the prefix that took most of it. So are all tasks where
+a row stands for several threads. Nothing is left out; ``Rectangles`` says how many tasks stand alone and
+how many were merged. The page does the same while one zooms.
 
-Contents: MAX_LANES, Lane, lanes, lane_labels, Rectangles, rectangles.
+Contents: MAX_LANES, Lane, lanes, lane_rows, lane_labels, Rectangles, rectangles.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from gnomon.reports.palette import ERRED
 from gnomon.reports.recording import TICKS, Recording
 
-__all__ = ["MAX_LANES", "Lane", "Rectangles", "lane_labels", "lanes", "rectangles"]
+__all__ = ["MAX_LANES", "Lane", "Rectangles", "lane_labels", "lane_rows", "lanes", "rectangles"]
 
 #: Greatest number of columns that tasks are merged into.
 _COLUMNS = 2_000
@@ -77,21 +78,42 @@ def lanes(recording: Recording) -> list[Lane]:
     return result + [Lane(-1, thread) for thread in sorted(unknown)]
 
 
-def lane_labels(recording: Recording) -> list[str]:
-    """What the lanes are called. Above ``MAX_LANES`` threads a lane is a worker, above as many workers a host."""
+def lane_rows(recording: Recording) -> tuple[dict[Lane, int], list[int], list[str]]:
+    """Which row each lane is drawn in, how many lanes share a row, and what the rows are called.
+
+    Above ``MAX_LANES`` threads a row is a worker, above as many workers a host.
+    """
     threads = lanes(recording)
     workers = recording.workers
+    names: list[int | str | Lane]
     if len(threads) <= MAX_LANES:
-        return [f"{workers[lane.worker].label if lane.worker >= 0 else 'unknown'} · {lane.thread}" for lane in threads]
-    named: dict[int | str, str]
-    if len(workers) <= MAX_LANES:
-        named = {lane.worker: workers[lane.worker].label if lane.worker >= 0 else "unknown" for lane in threads}
+        names = list(threads)
+        labels = [f"{_label(recording, lane.worker)} · {lane.thread}" for lane in threads]
+    elif len(workers) <= MAX_LANES:
+        names = [lane.worker for lane in threads]
+        labels = [_label(recording, lane.worker) for lane in threads]
     else:
-        named = {
-            workers[lane.worker].host if lane.worker >= 0 else -1: workers[lane.worker].host or "unknown"
-            for lane in threads
-        }
-    return list(named.values())
+        names = [workers[lane.worker].host if lane.worker >= 0 else -1 for lane in threads]
+        labels = [workers[lane.worker].host or "unknown" if lane.worker >= 0 else "unknown" for lane in threads]
+    rows = {name: row for row, name in enumerate(dict.fromkeys(names))}
+    widths = [0] * len(rows)
+    for name in names:
+        widths[rows[name]] += 1
+    of_row = dict(zip(names, labels, strict=True))
+    return (
+        {lane: rows[name] for lane, name in zip(threads, names, strict=True)},
+        widths,
+        [of_row[name] for name in rows],
+    )
+
+
+def lane_labels(recording: Recording) -> list[str]:
+    """What the rows are called."""
+    return lane_rows(recording)[2]
+
+
+def _label(recording: Recording, worker: int) -> str:
+    return recording.workers[worker].label if worker >= 0 else "unknown"
 
 
 def rectangles(
@@ -100,7 +122,7 @@ def rectangles(
     """The rectangles of the runs between two ticks. ``slots`` has the colour of each prefix of the recording."""
     runs = recording.runs
     end = recording.duration if end is None else end
-    place = {lane: number for number, lane in enumerate(lanes(recording))}
+    place, widths, _ = lane_rows(recording)
     visible = array("q")
     stops = array("q")
     for row, start in enumerate(runs.begins):
@@ -110,9 +132,11 @@ def rectangles(
             visible.append(row)
     result = Rectangles()
     merged: list[int] = []
-    cell = max(1, (end - begin) // max(1, min(_COLUMNS, 4 * limit // (5 * max(1, len(place))))))
+    cell = max(1, (end - begin) // max(1, min(_COLUMNS, 4 * limit // (5 * max(1, len(widths))))))
     single = list(visible)
-    if len(visible) > limit:
+    if len(widths) < len(place):
+        single, merged = [], list(visible)
+    elif len(visible) > limit:
         wide = [row for row in visible if stops[row] - runs.begins[row] >= 2 * cell]
         single = heapq.nlargest(limit // 5, wide, key=lambda row: stops[row] - runs.begins[row])
         alone = set(single)
@@ -124,7 +148,7 @@ def rectangles(
     result.alone, result.merged = len(single), len(merged)
     if merged:
         result.cell = cell / TICKS
-        _merge(recording, merged, slots, place, result, begin=begin, end=end, cell=cell)
+        _merge(recording, merged, slots, (place, widths), result, begin=begin, end=end, cell=cell)
     return result
 
 
@@ -132,7 +156,7 @@ def _merge(
     recording: Recording,
     rows: Sequence[int],
     slots: Sequence[int],
-    place: dict[Lane, int],
+    drawn_in: tuple[dict[Lane, int], list[int]],
     result: Rectangles,
     *,
     begin: int,
@@ -140,7 +164,7 @@ def _merge(
     cell: int,
 ) -> None:
     """Add one bar for each cell of lane and column that the tasks ``rows`` touch."""
-    runs = recording.runs
+    runs, (place, widths) = recording.runs, drawn_in
     busy: dict[tuple[int, int], dict[int, int]] = {}
     for row in rows:
         lane = place[Lane(runs.workers[row], runs.threads[row])]
@@ -154,6 +178,6 @@ def _merge(
             of_slot[slot] = of_slot.get(slot, 0) + max(0, ticks)
     for (lane, column), of_slot in busy.items():
         slot = max(of_slot, key=lambda each: (of_slot[each], -each))
-        height = 0.84 * min(1.0, max(0.04, sum(of_slot.values()) / cell))
+        height = 0.84 * min(1.0, max(0.04, sum(of_slot.values()) / cell / widths[lane]))
         left = (begin + column * cell) / TICKS
         result.add(left, left + cell / TICKS, lane + 0.92 - height, lane + 0.92, slot, -1)  # the axis points down

@@ -1,16 +1,17 @@
 """Measurements of many processes as a few lines: sums or maxima over the workers, beside the scheduler's own.
 
-Contents: Line, resampled.
+Contents: QUANTITIES, Line, Quantity, resampled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 from typing import Any, NamedTuple
 
 from gnomon.reports.recording import TICKS, Recording
 
-__all__ = ["Line", "resampled"]
+__all__ = ["QUANTITIES", "Line", "Quantity", "resampled"]
 
 #: Points of a line at most.
 _POINTS = 1_000
@@ -27,25 +28,28 @@ class Line(NamedTuple):
     values: Any
 
 
-class _Quantity(NamedTuple):
+class Quantity(NamedTuple):
+    """What is drawn of a column of measurements; ``workers``: how those of workers join (sum, max, empty: not)."""
+
     title: str
     unit: str
     column: str
     factor: float
-    workers: str  # how those of workers join: sum, max, or "" for none
+    workers: str
     scheduler: bool
 
 
-_QUANTITIES = (
-    _Quantity("Processor", "processors in use", "cpu", 0.01, "sum", True),
-    _Quantity("Memory", "GiB", "memory", 2.0**-30, "sum", True),
-    _Quantity("Loop lag, 99 %", "ms", "lag_p99", 1e3, "max", True),
-    _Quantity("Received by machines", "MiB/s", "host_received", 2.0**-20, "max", False),
-    _Quantity("Tasks waiting for a worker", "tasks", "tasks", 1.0, "", True),
+#: What the timeline shows.
+QUANTITIES = (
+    Quantity("Processor", "processors in use", "cpu", 0.01, "sum", True),
+    Quantity("Memory", "GiB", "memory", 2.0**-30, "sum", True),
+    Quantity("Loop lag, 99 %", "ms", "lag_p99", 1e3, "max", True),
+    Quantity("Received by machines", "MiB/s", "host_received", 2.0**-20, "max", False),
+    Quantity("Tasks waiting for a worker", "tasks", "tasks", 1.0, "", True),
 )
 
 
-def resampled(recording: Recording) -> list[tuple[str, str, list[Line]]]:
+def resampled(recording: Recording, quantities: Sequence[Quantity] = QUANTITIES) -> list[tuple[str, str, list[Line]]]:
     """Title, unit and lines of each quantity that was measured at all."""
     series = recording.series
     if not len(series) or not recording.duration:
@@ -59,7 +63,7 @@ def resampled(recording: Recording) -> list[tuple[str, str, list[Line]]]:
     end = recording.duration / TICKS
     grid = numpy.linspace(0.0, end, max(2, min(_POINTS, round(2 * end / usual) + 1)))
     result = []
-    for quantity in _QUANTITIES:
+    for quantity in quantities:
         if quantity.column not in series.values:
             continue
         values = numpy.frombuffer(series.values[quantity.column], "d") * quantity.factor

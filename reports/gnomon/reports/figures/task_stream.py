@@ -21,8 +21,8 @@ _SIDES = ("left", "right", "bottom", "top")
 def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     """A Bokeh figure of the rectangles.
 
-    Its source has typed columns only. The hover tool shows columns of text (``key``, ``took``, ``where``) that the page
-    adds for the rectangles in view. The models' names are for the page's script.
+    Its source has typed columns only. The hover tool shows columns of text (``key``, ``took``, ``where``) that are for
+    the caller to add; a page tells it in another way. The models' names are for the page's script.
     """
     from bokeh.models import (
         BoxZoomTool,
@@ -43,7 +43,10 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
 
     rows = lane_labels(recording)
     duration = max(recording.duration, 1) / TICKS
-    hover = HoverTool(tooltips=[("task", "@key"), ("took", "@took"), ("on", "@where")], point_policy="follow_mouse")
+    hover = HoverTool(
+        tooltips=[("task", "@key"), ("took", "@took"), ("on", "@where")], point_policy="follow_mouse",
+        name="stream-hover",
+    )  # fmt: skip
     wheel = WheelZoomTool(dimensions="width")
     plot = figure(
         x_range=Range1d(start=0, end=duration, bounds=(-0.02 * duration, 1.02 * duration)),
@@ -64,7 +67,7 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     color = transform("slot", mapper)
     bars = plot.quad(
         left="left", right="right", bottom="bottom", top="top", source=source, fill_color=color, line_color=color,
-        line_width=0.5, hover_line_color="#ff8800",
+        line_width=0.5, hover_line_color="#ff8800", name="stream-bars",
     )  # fmt: skip
     hover.renderers = [bars]
     # Hatches lie over the rectangles in glyphs of their own: a pattern per rectangle costs a canvas each.

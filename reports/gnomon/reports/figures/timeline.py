@@ -1,6 +1,6 @@
 """The timeline: the task stream, and below it on the same axis what processes measured of themselves.
 
-Contents: timeline.
+Contents: LINES, timeline, quantity.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from gnomon.reports.figures.resampled import resampled
 from gnomon.reports.figures.task_stream import task_stream
 from gnomon.reports.recording import Recording
 
-__all__ = ["timeline"]
+__all__ = ["LINES", "quantity", "timeline"]
 
 #: Lines of a series: dash and colours; both tell them apart. They are readable on light and on dark ground.
-_LINES = (("#0072b2", "solid"), ("#d55e00", "dashed"))
+LINES = (("#0072b2", "solid"), ("#d55e00", "dashed"))
 
 
 def timeline(recording: Recording, drawn: Rectangles) -> Any:
@@ -23,16 +23,18 @@ def timeline(recording: Recording, drawn: Rectangles) -> Any:
     from bokeh.layouts import column
 
     stream = task_stream(recording, drawn)
+    # The page makes no rectangle narrower than can be seen; an outline would double the time that drawing takes.
+    stream.select_one({"name": "stream-bars"}).glyph.line_color = None
     measured = resampled(recording)
     below = [
-        _small(stream.x_range, title, unit, lines, last=number == len(measured) - 1)
+        quantity(stream.x_range, title, unit, lines, last=number == len(measured) - 1)
         for number, (title, unit, lines) in enumerate(measured)
     ]
     return column(stream, *below, sizing_mode="stretch_width", name="timeline")
 
 
-def _small(x_range: Any, title: str, unit: str, lines: Any, *, last: bool) -> Any:
-    """One quantity over time, from zero; where nothing was measured there is a gap."""
+def quantity(x_range: Any, title: str, unit: str, lines: Any, *, last: bool) -> Any:
+    """A figure of one quantity over time, from zero; where nothing was measured there is a gap."""
     from bokeh.models import BasicTicker, ColumnDataSource, Range1d
     from bokeh.models.annotations import Title
     from bokeh.plotting import figure
@@ -44,7 +46,7 @@ def _small(x_range: Any, title: str, unit: str, lines: Any, *, last: bool) -> An
         sizing_mode="stretch_width", toolbar_location=None, tools="", output_backend="canvas", min_border_left=110,
     )  # fmt: skip
     plot.title = Title(text=f"{title}, {unit}:  {words}", text_font_size="12px", text_font_style="normal")
-    for (_, times, values), (color, dash) in zip(lines, _LINES, strict=False):
+    for (_, times, values), (color, dash) in zip(lines, LINES, strict=False):
         source = ColumnDataSource({"x": times, "y": values})
         plot.line("x", "y", source=source, line_color=color, line_dash=dash, line_width=1.6)
     plot.background_fill_alpha = plot.border_fill_alpha = 0

@@ -20,7 +20,8 @@ from gnomon.reports.figures import Rectangles, flame, timeline
 from gnomon.reports.findings import findings
 from gnomon.reports.page import tables
 from gnomon.reports.page.coarsening import coarsened
-from gnomon.reports.page.said import badges, closing, empty, header, instruments, ledgers, loop_line, reasons
+from gnomon.reports.page.sentences import badges, closing, empty, header, instruments, ledgers, loop_line, reasons
+from gnomon.reports.page.squeeze import squeezed_script, squeezed_style
 from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.units import count_text, time_text
 
@@ -46,8 +47,8 @@ _TABS = (
 
 #: The scripts in the order in which they depend on each other.
 _SCRIPTS = (
-    "decode", "words", "state", "filter", "account", "tables", "minimap", "timeline", "flames", "panels", "downloads",
-    "start",
+    "decode", "words", "state", "filter", "account", "tables", "minimap", "timeline", "flames", "panels",
+    "scheduler", "communication", "downloads", "start",
 )  # fmt: skip
 
 _KEYS = (
@@ -67,7 +68,8 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
     result = account(recording)
     colors = palette.slots([prefix.name for prefix in result.prefixes])
     nothing = empty(recording, result)
-    profiles = [_flame(profile, recording.start) for profile in recording.profiles]
+    profiles = [_flame(str(each["name"]), each["session"], recording.start) for each in recording.profiles]
+    deep = [_flame(each.key, each.session, recording.start) for each in recording.task_profiles]
     legend = [prefix.name for prefix in result.prefixes if colors[prefix.name] != palette.OTHER]
     context = {
         "title": title,
@@ -92,6 +94,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
         "regions": tables.region_table(recording, colors),
         "workers": tables.worker_table(recording, result),
         "pairs": tables.pair_table(recording),
+        "clocks": tables.clock_table(recording),
         "prefix_names": [prefix.name for prefix in result.prefixes[:_OFFERED]],
         "worker_names": [(each.name or each.address, each.label) for each in recording.workers[:_OFFERED]],
         "errors": recording.errors,
@@ -100,6 +103,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
         "series": len(recording.series) > 0,
         "stalls": recording.stalls,
         "profiles": profiles,
+        "deep": [(each.key, each.prefix) for each in recording.task_profiles],
         "why": reasons(recording),
         "loop_line": loop_line(recording),
         "ticks": TICKS,
@@ -122,6 +126,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
                     "others": ("Other tasks", "tasks that the filter leaves out"),
                 },
                 "profiles": profiles,
+                "deep": [{**each, "prefix": of.prefix} for each, of in zip(deep, recording.task_profiles, strict=True)],
             }
         ),
         "recording": base64.b64encode(packed).decode("ascii"),
@@ -132,19 +137,14 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
 @cache
 def own_css() -> str:
     """The page's own style sheet."""
-    return (_HERE / "report.css").read_text("utf-8")
+    return squeezed_style((_HERE / "report.css").read_text("utf-8"))
 
 
 @cache
 def own_js() -> str:
-    """The page's own script: the parts in one function, without indentation and lines of comment."""
-    lines = ['"use strict";', "const gnomon = (() => {"]
-    for name in _SCRIPTS:
-        for line in (_HERE / "scripts" / f"{name}.js").read_text("utf-8").splitlines():
-            code = line.strip()
-            if code and not code.startswith("//"):
-                lines.append(code)
-    return "\n".join([*lines, "})();"])
+    """The page's own script: the parts in one function."""
+    parts = [(_HERE / "scripts" / f"{name}.js").read_text("utf-8") for name in _SCRIPTS]
+    return squeezed_script("\n".join(['"use strict";', "const gnomon = (() => {", *parts, "})();"]))
 
 
 @cache
@@ -183,8 +183,8 @@ def _timeline(recording: Recording) -> dict[str, str] | None:
     }
 
 
-def _flame(profile: dict[str, Any], start: float) -> dict[str, Any]:
-    return flame(str(profile["name"]), Session.from_plain(profile["session"]), start)._asdict()
+def _flame(title: str, session: dict[str, Any], start: float) -> dict[str, Any]:
+    return flame(title, Session.from_plain(session), start)._asdict()
 
 
 def _script_json(value: Any) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "Cell",
     "Table",
     "account_table",
+    "clock_table",
     "filter_by",
     "pair_table",
     "part_words",
@@ -60,6 +61,8 @@ def part_words(name: str, account: Account) -> tuple[str, str]:
 
 #: Rows of the tables on the summary; the rest is one row.
 _TOP = 10
+
+_UNMEASURED = "not measured in this recording"
 
 #: Rows of the long tables. What is left out is said below them.
 _ROWS = 200
@@ -149,6 +152,11 @@ def _time(ticks: int) -> Cell:
     return Cell(time_text(ticks), ticks)
 
 
+def _seconds(seconds: float, sign: str = "") -> Cell:
+    sign = sign or ("+" if seconds > 0 else "-" if seconds < 0 else "")
+    return Cell(sign + time_text(abs(seconds) * TICKS), seconds * TICKS)
+
+
 def _bars(parts: Parts, capacity: int) -> tuple[tuple[str, float], ...]:
     if not capacity:
         return ()
@@ -167,8 +175,8 @@ def account_table(account: Account) -> Table:
             rows.append(
                 [
                     Cell(word, None, bars=((name, 100.0),)),
-                    Cell(in_unit.text(quanta), ticks) if known else Cell("-", 0, "not measured in this recording"),
-                    _share(percent) if known else Cell("-", 0, "not measured in this recording"),
+                    Cell(in_unit.text(quanta), ticks) if known else Cell("-", 0, _UNMEASURED),
+                    _share(percent) if known else Cell("-", 0, _UNMEASURED),
                     Cell(meaning if known else f"not measured; would be: {meaning}"),
                 ]
             )
@@ -314,19 +322,21 @@ def worker_table(recording: Recording, account: Account) -> Table:
 
 
 def pair_table(recording: Recording) -> Table:
-    """What moved from whom to whom."""
+    """What moved from whom to whom, and what the fetches' time was."""
     by_id = {worker.worker_id: worker for worker in recording.workers}
     rows = []
     for pair in sorted(recording.pairs, key=lambda pair: -pair.nbytes)[:_ROWS]:
         unknown = "all further pairs" if pair.from_id == -2 else "unknown"
         rate = pair.nbytes * TICKS / pair.ticks if pair.ticks else 0.0
         names = [_worker(by_id[i]) if i in by_id else Cell(unknown) for i in (pair.from_id, pair.to_id)]
-        rows.append([*names,
-                     Cell(pair.transport), _count(pair.fetches), _bytes(pair.nbytes), _time(pair.ticks),
-                     Cell(f"{bytes_text(rate)}/s" if pair.ticks else "-", rate)])  # fmt: skip
+        parts = (pair.wait, pair.hold, pair.serialise, pair.ticks - max(0, pair.hold) - max(0, pair.serialise))
+        known = pair.hold >= 0
+        rows.append([*names, Cell(pair.transport), _count(pair.fetches), _bytes(pair.nbytes), _time(pair.ticks),
+                     Cell(f"{bytes_text(rate)}/s" if pair.ticks else "-", rate),
+                     *(_time(max(0, part)) if known else Cell("-", -1, _UNMEASURED) for part in parts)])  # fmt: skip
     columns = (
         ("from", False), ("to", False), ("by", False), ("fetches", True), ("moved", True), ("time", True),
-        ("rate", True),
+        ("rate", True), ("waited", True), ("holder busy", True), ("serialising", True), ("wire", True),
     )  # fmt: skip
     return Table(
         "pairs", "What was fetched, by pair of workers", columns, rows, None, _left_out(len(recording.pairs), "pairs")
@@ -336,17 +346,33 @@ def pair_table(recording: Recording) -> Table:
 def span_table(recording: Recording) -> Table:
     """What the runs of each of the user's spans came to."""
     rows = [
-        [
-            _text(" / ".join(span.name), 60),
-            _count(span.tasks),
-            _count(span.erred),
-            _bytes(span.nbytes),
-            _time(span.compute),
-        ]
+        [_text(" / ".join(span.name), 60), _count(span.tasks), _count(span.erred), _bytes(span.nbytes),
+         _time(span.compute), _time(span.cpu) if span.measured else Cell("-", -1, _UNMEASURED),
+         _time(span.decode + span.encode)]
         for span in sorted(recording.spans, key=lambda span: -span.compute)[:_ROWS]
-    ]
-    columns = (("span", False), ("tasks", True), ("erred", True), ("results", True), ("computing", True))
+    ]  # fmt: skip
+    columns = (
+        ("span", False), ("tasks", True), ("erred", True), ("results", True), ("computing", True),
+        ("on processor", True), ("coding", True),
+    )  # fmt: skip
     return Table("spans", "By span (whole run)", columns, rows, None, _left_out(len(recording.spans), "spans"))
+
+
+def clock_table(recording: Recording) -> Table:
+    """How far each worker's clock was off."""
+    rows = []
+    for clock in recording.clocks[:_ROWS]:
+        measured = clock.uncertainty == clock.uncertainty
+        here = "the scheduler's own clock" if measured and not clock.samples else ""
+        rows.append([_worker(recording.workers[clock.worker]),
+                     _seconds(clock.offset) if measured else Cell("-", -1, "no round trip was measured"),
+                     _seconds(clock.uncertainty, "±") if measured else Cell("-", -1), _count(clock.samples),
+                     Cell(here or ("" if measured else "not measured"))])  # fmt: skip
+    columns = (("worker", False), ("added", True), ("give or take", True), ("round trips", True), ("", False))
+    note = "Seconds added to a worker's times to have the scheduler's, in which this report speaks."
+    return Table(
+        "clocks", "Clocks of the workers", columns, rows, None, note + _left_out(len(recording.clocks), "workers")
+    )
 
 
 def region_table(recording: Recording, colors: dict[str, int]) -> Table:

@@ -9,138 +9,127 @@ const overlap = (begin, end, low, high) => Math.max(0, Math.min(end, high) - Mat
 const onProcessor = (runs, i) => runs.cpus[i] < 0 ? runs.computes[i] : Math.min(runs.cpus[i], runs.computes[i]);
 const spread = (amount, length, until) => until >= length ? amount : Math.floor(until * (amount / length));
 
-// What a worker's idle threads waited for: from an edge on, a step or nothing.
-function stepsOf(changes) {
-  const order = changes.map((_, i) => i).sort((a, b) => changes[a][0] - changes[b][0]);
-  const counts = new Array(7).fill(0), edges = [], kinds = [], sums = [[], [], [], []];
-  for (const i of order) {
-    const [time, what, change] = changes[i], last = edges.length - 1;
-    counts[what] += change;
-    const kind = counts[4] > 0 ? 0 : counts[3] > 0 || counts[5] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[6] <= 0) ? 2 : 3;
-    if (last >= 0 && edges[last] === time) { kinds[last] = kind; continue; }
-    if (last >= 0 && kinds[last] === kind) continue;
-    sums.forEach((each, number) => each.push((last >= 0 ? each[last] : 0) + (last >= 0 && kinds[last] === number ? time - edges[last] : 0)));
-    edges.push(time);
-    kinds.push(kind);
+const columnsOf = (length, names) => Object.fromEntries(names.split(" ").map((name) => [name, new Float64Array(length)]));
+// Rows by a column of whole numbers, equal ones in their order. By digits: comparing a million rows takes seconds.
+function sortedBy(values) {
+  const count = values.length, low = new Uint32Array(count), high = new Uint32Array(count), starts = new Uint32Array(4097);
+  const least = values.reduce((a, b) => Math.min(a, b), 0), range = values.reduce((a, b) => Math.max(a, b), 0) - least;
+  let rows = Uint32Array.from(low, (_, i) => i), spare = new Uint32Array(count);
+  for (let i = 0; i < count; i++) { high[i] = Math.floor((values[i] - least) / 2 ** 24); low[i] = values[i] - least - high[i] * 2 ** 24; }
+  for (let bits = 0; 2 ** bits <= range; bits += 12) {
+    const part = bits < 24 ? low : high, shift = bits % 24;
+    starts.fill(0);
+    for (let i = 0; i < count; i++) starts[(part[i] >>> shift & 4095) + 1]++;
+    for (let digit = 1; digit <= 4096; digit++) starts[digit] += starts[digit - 1];
+    for (let i = 0; i < count; i++) { const row = rows[i]; spare[starts[part[row] >>> shift & 4095]++] = row; }
+    [rows, spare] = [spare, rows];
   }
-  const until = (time) => {
-    let low = 0, high = edges.length;
-    while (low < high) { const mid = (low + high) >> 1; if (edges[mid] <= time) low = mid + 1; else high = mid; }
-    if (!low) return [0, 0, 0];
-    const result = [sums[0][low - 1], sums[1][low - 1], sums[2][low - 1], 0];
-    result[kinds[low - 1]] += time - edges[low - 1];
-    return result;
-  };
-  return (begin, end) => {
-    if (!edges.length || end <= begin) return [0, 0, 0];
-    const first = until(begin), last = until(end);
-    return [last[0] - first[0], last[1] - first[1], last[2] - first[2]];
-  };
+  return rows;
 }
-function waitingOf(data) {
-  const { transfers, runs, demand } = data, changes = data.workers.map(() => []);
-  for (let i = 0; i < transfers.tos.length; i++) {
-    const begin = transfers.begins[i], end = begin + transfers.lengths[i];
-    if (transfers.tos[i] >= 0 && end > begin) changes[transfers.tos[i]].push([begin, 5, 1], [end, 5, -1]);
+// The same rows apart by owner, from 0 on; the list behind the last owner's holds those of nobody (-1).
+function apart(rows, owners, count) {
+  const ends = new Uint32Array(count + 1), place = (row) => owners[row] < 0 ? count : owners[row], sorted = new Uint32Array(rows.length);
+  for (const row of rows) ends[place(row)]++;
+  for (let owner = 1; owner <= count; owner++) ends[owner] += ends[owner - 1];
+  for (let at = rows.length - 1; at >= 0; at--) sorted[--ends[place(rows[at])]] = rows[at];
+  return Array.from(ends, (begin, owner) => sorted.subarray(begin, owner < count ? ends[owner + 1] : rows.length));
+}
+
+// What a worker's idle threads waited for: from an edge on, a step or nothing. Events are its own, and those of all workers.
+function stepsOf({ times, whats, changes }, own, all) {
+  const most = own.length + all.length, edges = new Float64Array(most), kinds = new Uint8Array(most), sums = STEPS.map(() => new Float64Array(most)), counts = new Int32Array(7);
+  let size = 0;
+  for (let a = 0, b = 0; a < own.length || b < all.length;) {
+    const i = b >= all.length || (a < own.length && times[own[a]] <= times[all[b]]) ? own[a++] : all[b++], time = times[i], last = size - 1;
+    counts[whats[i]] += changes[i];
+    const kind = counts[4] > 0 ? 0 : counts[3] > 0 || counts[5] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[6] <= 0) ? 2 : 3;
+    if (size && edges[last] === time) { kinds[last] = kind; continue; }
+    if (size && kinds[last] === kind) continue;
+    for (let step = 0; size && step < 3; step++) sums[step][size] = sums[step][last] + (kinds[last] === step ? time - edges[last] : 0);
+    edges[size] = time;
+    kinds[size++] = kind;
   }
+  return { size, edges, kinds, sums };
+}
+// Add to `out` what lies between two times, by step.
+function addSteps({ size, edges, kinds, sums }, begin, end, out) {
+  for (const [time, sign] of size && end > begin ? [[begin, -1], [end, 1]] : []) {
+    let low = 0, high = size;
+    while (low < high) { const middle = (low + high) >> 1; if (edges[middle] <= time) low = middle + 1; else high = middle; }
+    if (!low--) continue;
+    for (let step = 0; step < 3; step++) out[step] += sign * (sums[step][low] + (kinds[low] === step ? time - edges[low] : 0));
+  }
+}
+function waitingOf({ transfers, runs, demand, workers }) {
+  const most = 2 * transfers.tos.length + (demand.known ? 2 * runs.count + demand.times.length : 0);
+  const events = columnsOf(most, "owners times whats changes"), { owners, times, whats, changes } = events;
+  let size = 0;
+  const add = (owner, time, what, change) => { owners[size] = owner; times[size] = time; whats[size] = what; changes[size++] = change; };
+  const during = (owner, begin, end, what) => { add(owner, begin, what, 1); add(owner, end, what, -1); };
+  for (let i = 0; i < transfers.tos.length; i++) if (transfers.tos[i] >= 0 && transfers.lengths[i] > 0) during(transfers.tos[i], transfers.begins[i], transfers.begins[i] + transfers.lengths[i], 5);
   if (demand.known) {
-    for (let i = 0; i < runs.count; i++) if (runs.workers[i] >= 0) changes[runs.workers[i]].push([runs.begins[i], 6, 1], [runs.ends[i], 6, -1]);
-    const state = new Map(), order = [...demand.times.keys()].sort((a, b) => demand.times[a] - demand.times[b] || a - b);
-    for (const i of order) {
-      const worker = demand.workers[i], kind = demand.kinds[i], value = demand.values[i], name = worker * 8 + kind;
-      if ((state.get(name) || 0) === value || kind < 1 || kind > 4) continue;
-      state.set(name, value);
-      for (const each of worker === -1 ? changes : worker >= 0 ? [changes[worker]] : []) each.push([demand.times[i], kind, value ? 1 : -1]);
+    for (let i = 0; i < runs.count; i++) if (runs.workers[i] >= 0) during(runs.workers[i], runs.begins[i], runs.ends[i], 6);
+    const state = new Uint8Array(8 * (workers.length + 1));
+    for (const i of sortedBy(demand.times)) {
+      const worker = demand.workers[i], kind = demand.kinds[i], value = demand.values[i], name = 8 * (worker + 1) + kind;
+      if (worker < -1 || kind < 1 || kind > 4 || state[name] === value) continue;
+      state[name] = value;
+      add(worker, demand.times[i], kind, value ? 1 : -1);
     }
   }
-  return changes.map(stepsOf);
+  const lists = apart(sortedBy(times.subarray(0, size)), owners, workers.length), all = lists.pop();
+  return lists.map((own) => stepsOf(events, own, all));
 }
 
 // Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps.
 function layOut(data) {
-  const { runs, workers } = data, rows = workers.map(() => []), known = data.demand.known;
-  const laid = { begins: new Float64Array(runs.count), ends: new Float64Array(runs.count), beside: [], gaps: [], steps: waitingOf(data) };
-  for (let i = 0; i < runs.count; i++) {
-    laid.begins[i] = laid.ends[i] = NaN;
-    if (runs.workers[i] >= 0) rows[runs.workers[i]].push(i);
-    else laid.beside.push([-1, Math.max(0, runs.begins[i]), Math.min(runs.ends[i], data.duration)]);
-  }
-  workers.forEach((worker, w) => {
-    const { low, high } = worker, slots = Array.from({ length: worker.nthreads }, () => ({ end: low, used: false })), mine = new Map();
-    for (const i of rows[w].sort((a, b) => runs.begins[a] - runs.begins[b])) {
-      const start = runs.begins[i], stop = runs.ends[i];
-      let slot = mine.get(runs.threads[i]);
-      if (!slot || slot.end > start) {
-        if (!slots.length) { laid.beside.push([w, start, stop]); continue; }
-        slot = slots.reduce((least, each) => each.end < least.end ? each : least);
-        mine.set(runs.threads[i], slot);
+  const { runs, workers } = data, most = runs.count + workers.reduce((sum, worker) => sum + worker.nthreads, 0), known = data.demand.known;
+  const laid = { known, begins: new Float64Array(runs.count).fill(Infinity), ends: new Float64Array(runs.count).fill(-Infinity), beside: [], order: sortedBy(runs.begins), steps: waitingOf(data) };
+  const gaps = laid.gaps = { count: 0, ...columnsOf(most, "workers begins ends used last") };
+  const beside = (worker, begin, end) => { if (end > begin) laid.beside.push([worker, begin, end]); };
+  const gap = (worker, begin, end, used, last) => {
+    if (!(end > begin)) return;
+    const at = gaps.count++;
+    gaps.workers[at] = worker; gaps.begins[at] = begin; gaps.ends[at] = end; gaps.used[at] = used; gaps.last[at] = last;
+  };
+  const lists = apart(laid.order, runs.workers, workers.length);
+  for (const i of lists.pop()) beside(-1, Math.max(0, runs.begins[i]), Math.min(runs.ends[i], data.duration));
+  lists.forEach((rows, w) => {
+    const { low, high, nthreads } = workers[w], until = new Float64Array(nthreads).fill(low), used = new Uint8Array(nthreads), mine = new Map();
+    for (const i of rows) {
+      const start = runs.begins[i], stop = runs.ends[i], thread = runs.threads[i];
+      let slot = mine.get(thread);
+      if (slot === undefined || until[slot] > start) {
+        if (!nthreads) { beside(w, start, stop); continue; }
+        slot = 0;
+        for (let each = 1; each < nthreads; each++) if (until[each] < until[slot]) slot = each;
+        mine.set(thread, slot);
       }
-      const begin = Math.min(Math.max(start, slot.end), high), finish = Math.min(Math.max(stop, begin), high);
-      laid.beside.push([w, Math.max(start, low), Math.min(begin, stop)]);
-      if (begin > slot.end) laid.gaps.push([w, slot.end, begin, slot.used, false]);
+      const free = until[slot], begin = Math.min(Math.max(start, free), high), finish = Math.min(Math.max(stop, begin), high);
+      beside(w, Math.max(start, low), Math.min(begin, stop));
+      gap(w, free, begin, used[slot], 0);
       laid.begins[i] = begin;
       laid.ends[i] = finish;
-      slot.end = Math.max(slot.end, finish);
-      slot.used = true;
+      until[slot] = Math.max(free, finish);
+      used[slot] = 1;
     }
-    for (const slot of slots) if (high > slot.end) laid.gaps.push([w, slot.end, high, slot.used, true]);
+    for (let slot = 0; slot < nthreads; slot++) gap(w, until[slot], high, used[slot], 1);
   });
-  laid.beside = laid.beside.filter(([, begin, end]) => end > begin);
-  laid.known = known;
   return laid;
 }
 
 // The account between two ticks. `prefix` and `worker` are rows, or -1 for all; runs count where they ended.
 function accountOf(data, { from, to, prefix = -1, worker = -1 }) {
-  const { runs, laid } = data, whole = from <= 0 && to >= data.duration;
-  const per = (items) => items.map(() => ({ tasks: 0, erred: 0, nbytes: 0, parts: noParts() }));
-  const byPrefix = per(runs.names), byWorker = per(data.workers);
-  byWorker.forEach((each, w) => Object.assign(each, { alongside: 0, lead: 0, others: 0, capacity: data.workers[w].nthreads * overlap(data.workers[w].low, data.workers[w].high, from, to) }));
-  const shares = [0, 0, 0, 0];
-  for (let i = 0; i < runs.count; i++) {
-    const w = runs.workers[i], p = runs.prefixes[i];
-    if (worker >= 0 && w !== worker) continue;
-    const mine = prefix < 0 || p === prefix;
-    if (mine && (whole || (runs.ends[i] > from && runs.ends[i] <= to))) {
-      for (const each of w >= 0 ? [byPrefix[p], byWorker[w]] : [byPrefix[p]]) {
-        each.tasks++;
-        each.nbytes += runs.nbytes[i];
-        if (!runs.ok[i]) each.erred++;
-      }
-    }
-    const begin = Math.max(laid.begins[i], from), finish = Math.min(laid.ends[i], to);
-    if (!(finish > begin)) continue;
-    if (!mine) { byWorker[w].others += finish - begin; continue; }
-    const started = runs.begins[i] + runs.decodes[i], ended = started + runs.computes[i];
-    shares[2] = overlap(runs.begins[i], started, begin, finish);
-    shares[3] = overlap(ended, runs.ends[i], begin, finish);
-    const first = Math.max(started, begin) - started, after = Math.min(ended, finish) - started;
-    shares[0] = shares[1] = 0;
-    if (after > first) {
-      const cpu = onProcessor(runs, i);
-      shares[0] = spread(cpu, runs.computes[i], after) - spread(cpu, runs.computes[i], first);
-      shares[1] = after - first - shares[0];
-    }
-    for (let part = 0; part < 4; part++) {
-      byPrefix[p].parts[BUSY[part]] += shares[part];
-      byWorker[w].parts[BUSY[part]] += shares[part];
-    }
-  }
-  for (const [w, gapBegin, gapEnd, used, last] of laid.gaps) {
-    if (worker >= 0 && w !== worker) continue;
-    const begin = Math.max(gapBegin, from), end = Math.min(gapEnd, to);
-    if (end <= begin) continue;
-    const parts = byWorker[w].parts;
-    let rest = end - begin;
-    if (laid.known || !last) laid.steps[w](begin, end).forEach((ticks, n) => { parts[STEPS[n]] += ticks; rest -= ticks; });
-    if (used && !laid.known && !last) parts.between += rest;
-    else {
-      parts.idle += rest;
-      if (!used) byWorker[w].lead += rest;
-    }
-  }
+  const whole = from <= 0 && to >= data.duration, size = PARTS.length, { runs, workers } = data;
+  const sums = ({ length }) => ({ ...columnsOf(length, "tasks erred nbytes others lead"), parts: new Float64Array(size * length) });
+  const ofPrefix = sums(runs.names), ofWorker = sums(workers), wanted = { from, to, prefix, worker, whole };
+  addRuns(data, wanted, ofPrefix, ofWorker);
+  addGaps(data, wanted, ofWorker);
+  const per = (items, of) => items.map((_, row) => ({ tasks: of.tasks[row], erred: of.erred[row], nbytes: of.nbytes[row], parts: Object.fromEntries(PARTS.map((name, part) => [name, of.parts[size * row + part]])) }));
+  const byPrefix = per(runs.names, ofPrefix), byWorker = per(workers, ofWorker);
+  byWorker.forEach((each, w) => Object.assign(each, { alongside: 0, lead: ofWorker.lead[w], others: ofWorker.others[w], capacity: workers[w].nthreads * overlap(workers[w].low, workers[w].high, from, to) }));
   const result = { from, to, whole, tasks: 0, erred: 0, nbytes: 0, capacity: 0, alongside: 0, others: 0, parts: noParts(), partial: !whole && data.missed > 0 };
-  for (const [w, begin, end] of laid.beside) {
+  for (const [w, begin, end] of data.laid.beside) {
     const ticks = overlap(begin, end, from, to);
     if (w < 0) { if (worker < 0) result.alongside += ticks; } else byWorker[w].alongside += ticks;
   }
@@ -158,6 +147,59 @@ function accountOf(data, { from, to, prefix = -1, worker = -1 }) {
   result.workers = byWorker.map((each, row) => ({ ...each, row, worker: data.workers[row] })).filter((each) => each.capacity || (whole && worker < 0) || each.row === worker);
   result.threads = result.workers.reduce((sum, each) => sum + each.worker.nthreads, 0);
   return result;
+}
+
+// Count the runs, and add what of them lies in the range.
+function addRuns({ runs, laid }, { from, to, prefix, worker, whole }, ofPrefix, ofWorker) {
+  const { workers, prefixes, begins, ends, decodes, computes, ok, nbytes } = runs, size = PARTS.length;
+  let w = 0, p = 0;
+  const count = (of, row, i) => { of.tasks[row]++; of.nbytes[row] += nbytes[i]; if (!ok[i]) of.erred[row]++; };
+  const put = (part, ticks) => { ofPrefix.parts[size * p + part] += ticks; ofWorker.parts[size * w + part] += ticks; };
+  for (let i = 0; i < runs.count; i++) {
+    w = workers[i]; p = prefixes[i];
+    const mine = prefix < 0 || p === prefix, stop = ends[i];
+    if (worker >= 0 && w !== worker) continue;
+    if (mine && (whole || (stop > from && stop <= to))) {
+      count(ofPrefix, p, i);
+      if (w >= 0) count(ofWorker, w, i);
+    }
+    const begin = Math.max(laid.begins[i], from), finish = Math.min(laid.ends[i], to);
+    if (!(finish > begin)) continue;
+    if (!mine) { ofWorker.others[w] += finish - begin; continue; }
+    const started = begins[i] + decodes[i], ended = started + computes[i], on = onProcessor(runs, i);
+    const first = Math.max(begin, started) - started, after = Math.min(finish, ended) - started;
+    if (after > first) {
+      const compute = spread(on, computes[i], after) - spread(on, computes[i], first);
+      put(0, compute);
+      put(1, after - first - compute);
+    }
+    put(2, overlap(begins[i], started, begin, finish));
+    put(3, overlap(ended, stop, begin, finish));
+  }
+}
+// Add what of the gaps lies in the range. What a gap holds of each step is the same in every range that holds all of it.
+function addGaps({ laid }, { from, to, worker }, ofWorker) {
+  const { gaps, known } = laid, at = Object.fromEntries(PARTS.map((name, part) => [name, part])), out = new Float64Array(3);
+  const stepped = (i) => known || !gaps.last[i], put = (w, name, ticks) => { ofWorker.parts[PARTS.length * w + at[name]] += ticks; };
+  if (!gaps.steps) {
+    gaps.steps = new Float64Array(3 * gaps.count);
+    for (let i = 0; i < gaps.count; i++) if (stepped(i)) addSteps(laid.steps[gaps.workers[i]], gaps.begins[i], gaps.ends[i], gaps.steps.subarray(3 * i, 3 * i + 3));
+  }
+  for (let i = 0; i < gaps.count; i++) {
+    const w = gaps.workers[i], begin = Math.max(gaps.begins[i], from), end = Math.min(gaps.ends[i], to);
+    if (!(end > begin) || (worker >= 0 && w !== worker)) continue;
+    const all = begin === gaps.begins[i] && end === gaps.ends[i];
+    out.fill(0);
+    if (!all && stepped(i)) addSteps(laid.steps[w], begin, end, out);
+    let rest = end - begin;
+    for (let step = 0; step < 3; step++) {
+      const ticks = all ? gaps.steps[3 * i + step] : out[step];
+      put(w, STEPS[step], ticks);
+      rest -= ticks;
+    }
+    put(w, gaps.used[i] && !known && !gaps.last[i] ? "between" : "idle", rest);
+    if (!gaps.used[i]) ofWorker.lead[w] += rest;
+  }
 }
 
 // Runs without details: the whole run has complete totals; in a part of it, nobody knows what a thread did before its first known run.
@@ -208,12 +250,13 @@ function lostParts([, , , , decode, compute, encode, cpu, measured], known) {
 
 // Computing times by prefix of the runs that ended in a range, and the rows of those that computed longest.
 function durationsOf(data, { from, to, prefix = -1, worker = -1 }) {
-  const { runs } = data, whole = from <= 0 && to >= data.duration, counts = new Uint32Array(runs.names.length), rows = [];
+  const { runs } = data, whole = from <= 0 && to >= data.duration, counts = new Uint32Array(runs.names.length), found = new Uint32Array(runs.count);
+  let size = 0;
   for (let i = 0; i < runs.count; i++) {
     if ((prefix >= 0 && runs.prefixes[i] !== prefix) || (worker >= 0 && runs.workers[i] !== worker)) continue;
-    if (whole || (runs.ends[i] > from && runs.ends[i] <= to)) { rows.push(i); counts[runs.prefixes[i]]++; }
+    if (whole || (runs.ends[i] > from && runs.ends[i] <= to)) { found[size++] = i; counts[runs.prefixes[i]]++; }
   }
-  const lists = Array.from(counts, (count) => new Float64Array(count)), filled = new Uint32Array(counts.length);
+  const rows = found.slice(0, size), lists = Array.from(counts, (count) => new Float64Array(count)), filled = new Uint32Array(counts.length);
   for (const i of rows) lists[runs.prefixes[i]][filled[runs.prefixes[i]]++] = runs.computes[i];
   const known = lists.map((list) => {
     if (!list.length) return null;
@@ -223,12 +266,14 @@ function durationsOf(data, { from, to, prefix = -1, worker = -1 }) {
   });
   return { known, rows };
 }
-function longest(data, rows, count) {
-  const value = data.runs.computes;
-  let least = -1;
-  if (rows.length > 4 * count) {  // a threshold first: sorting all rows would be slow
-    const sample = Float64Array.from(rows, (i) => value[i]).sort();
-    least = sample[sample.length - count];
-  }
-  return rows.filter((i) => value[i] >= least).sort((a, b) => value[b] - value[a] || a - b).slice(0, count);
+function longest({ runs: { computes } }, rows, count) {
+  return Array.from(largest(rows, (i) => computes[i], count)).sort((a, b) => computes[b] - computes[a] || a - b);
+}
+// The `most` rows of the greatest values, in their order; of equal ones the first.
+function largest(rows, value, most) {
+  if (rows.length <= most) return rows;
+  const bound = Float64Array.from(rows, value).sort()[rows.length - most];
+  let equal = most;
+  for (const i of rows) if (value(i) > bound) equal--;
+  return rows.filter((i) => value(i) > bound || (value(i) === bound && equal-- > 0));
 }

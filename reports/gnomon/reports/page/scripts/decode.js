@@ -36,14 +36,18 @@ function column([code, delta, bytes]) {
   const copy = bytes.slice().buffer;  // aligned
   const kinds = { B: Uint8Array, H: Uint16Array, I: Uint32Array, i: Int32Array, q: BigInt64Array, f: Float32Array };
   const raw = new kinds[code](copy);
-  const result = code === "q" ? Float64Array.from(raw, Number) : new Float64Array(raw);
+  const result = new Float64Array(code === "q" ? raw.length : raw);
+  if (code === "q") for (let i = 0; i < raw.length; i++) result[i] = Number(raw[i]);
   if (delta) for (let i = 1; i < result.length; i++) result[i] += result[i - 1];
   return result;
 }
 
 const columns = (body, names) => Object.fromEntries(names.map((name) => [name, column(body[name])]));
 
-const packed = () => Uint8Array.from(atob(byId("recording").textContent), (c) => c.charCodeAt(0));
+const packed = () => {
+  const coded = byId("recording").textContent;
+  return Uint8Array.fromBase64 ? Uint8Array.fromBase64(coded) : Uint8Array.from(atob(coded), (letter) => letter.charCodeAt(0));
+};
 
 // A promise of everything the panels compute from. Columns are Float64Arrays; a worker's row -1 is an unknown one.
 async function decode() {
@@ -55,8 +59,9 @@ async function decode() {
   runs.names = body.runs.prefix_names;
   runs.ends = runs.begins.map((begin, i) => begin + runs.decodes[i] + runs.computes[i] + runs.encodes[i]);
   if (runs.cpus.length !== runs.count) runs.cpus = new Float64Array(runs.count).fill(-1);
-  const transfers = columns(body.transfers, ["transports", "froms", "tos", "begins", "lengths", "nbytes"]);
+  const transfers = columns(body.transfers, ["transports", "froms", "tos", "begins", "lengths", "nbytes", "types", "waits", "holds", "serialises"]);
   transfers.names = body.transfers.transport_names;
+  transfers.typeNames = body.transfers.type_names;
   const workers = body.workers.map(([id, name, address, nthreads, host, joined, left, reason]) => ({
     id, name, address, nthreads, host, joined, left, reason,
     label: /^[0-9]+$/.test(name) ? "worker " + name : name || address || "worker " + id,

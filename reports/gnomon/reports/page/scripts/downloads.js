@@ -31,7 +31,7 @@ function reportJson() {
     parts: parts(account.parts), unmeasured: settings.unmeasured, tasks: account.tasks, erred: account.erred, bytes: account.nbytes, complete: !account.partial,
     prefixes: account.prefixes.map((each) => ({ name: each.name, tasks: each.tasks, erred: each.erred, bytes: each.nbytes, parts: parts(each.parts), mean: durations.known[each.row] ? s(durations.known[each.row].mean) : null, median: durations.known[each.row] ? s(durations.known[each.row].median) : null })),
     workers: account.workers.map((each) => ({ name: each.worker.label, threads: each.worker.nthreads, tasks: each.tasks, erred: each.erred, capacity: s(each.capacity), parts: parts(each.parts) })),
-    pairs: pairTable(data, query()).list.map((each) => ({ from: each.source, to: each.target, transport: each.transport, fetches: each.fetches, bytes: each.nbytes, seconds: s(each.ticks) })),
+    pairs: pairTable(data, query()).list.map((each) => ({ from: each.source, to: each.target, transport: each.transport, fetches: each.fetches, bytes: each.nbytes, seconds: s(each.ticks), ...(each.measured ? { waited: s(each.wait), holder_busy: s(each.hold), serialising: s(each.serialise), wire: s(each.wire) } : {}) })),
     ledgers: Object.fromEntries(Object.entries(data.ledgers).map(([name, [seen, kept]]) => [name, { seen, kept, missed: seen - kept }])), info: data.info,
   };
 }

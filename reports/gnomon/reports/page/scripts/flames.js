@@ -1,5 +1,6 @@
 // Flame graphs of the profiles in the recording: heaviest first or as recorded, and a table of functions.
-const MOST_FRAMES = 5000, flameView = { profile: 0, way: "heavy", root: 0 };
+const MOST_FRAMES = 5000, flameView = (id, table, profiles) => ({ id, table, profiles, profile: 0, way: "heavy", root: 0 });
+const sampledView = flameView("flame", "functions", settings.profiles), deepView = flameView("deep", "deep-functions", settings.deep);
 
 // Seconds of each node with all below it, of the samples in the range and of the prefix. A bucket of time counts by its overlap.
 function weigh(profile, own) {
@@ -13,23 +14,23 @@ function weigh(profile, own) {
   for (let i = weight.length - 1; i > 0; i--) weight[profile.parent[i]] += weight[i];
   return { weight, byPrefix };
 }
-function showFlames() {
-  const box = byId("flame"), profile = settings.profiles[flameView.profile];
+function showFlames(view) {
+  const box = byId(view.id), profile = view.profiles[view.profile];
   if (!box || !profile) return;
   const own = new Map(), { weight, byPrefix } = weigh(profile, own), children = profile.parent.map(() => []);
   for (let i = 1; i < profile.parent.length; i++) children[profile.parent[i]].push(i);
-  if (!weight[flameView.root]) flameView.root = 0;
-  const all = weight[flameView.root] || 1, frames = [];
+  if (!weight[view.root]) view.root = 0;
+  const all = weight[view.root] || 1, frames = [];
   let folded = 0;
   const place = (node, left, depth) => {
     if (weight[node] / all < 0.001 || frames.length >= MOST_FRAMES) { folded += weight[node] > 0; return; }
     frames.push([node, left, depth]);
-    for (const child of flameView.way === "heavy" ? [...children[node]].sort((a, b) => weight[b] - weight[a]) : children[node]) {
+    for (const child of view.way === "heavy" ? [...children[node]].sort((a, b) => weight[b] - weight[a]) : children[node]) {
       place(child, left, depth + 1);
       left += weight[child] / all;
     }
   };
-  place(flameView.root, 0, 0);
+  place(view.root, 0, 0);
   const wanted = state.search.toLowerCase();
   box.style.height = 19 * (1 + Math.max(0, ...frames.map((frame) => frame[2]))) + "px";
   box.replaceChildren(...frames.map(([node, left, depth]) => {
@@ -42,19 +43,21 @@ function showFlames() {
     button.dataset.node = node;
     return button;
   }));
-  byId("flame-note").textContent = `${profile.title}: ${timeText(weight[0] * TICKS)} of threads sampled, ${[isWhole() ? "whole run" : rangeText(), byPrefix ? "tasks of " + cut(state.prefix, 30) : ""].filter(Boolean).join(", ")}.`
-    + (state.prefix && !byPrefix ? " It can't be told by prefix." : "") + (folded + profile.hidden ? ` ${countText(folded + profile.hidden)} frames below 0.1 % are folded into their callers.` : "")
-    + (flameView.root ? " Click the top frame to go back." : " Click a frame to look at it alone.");
-  fill({ name: "functions", columns: [["function", false], ["own time", true], ["share", true]], rows: [...own].filter(([, self]) => self > 0).sort((a, b) => b[1] - a[1]).map(([id, self]) => [textCell(profile.names[id], 80), timeCell(self * TICKS), shareCell(100 * self / (weight[0] || 1))]) }, { match: searchMatch() });
+  byId(view.id + "-note").textContent = `${profile.title}: ${timeText(weight[0] * TICKS)} of threads sampled, ${[isWhole() ? "whole run" : rangeText(), byPrefix ? "tasks of " + cut(state.prefix, 30) : ""].filter(Boolean).join(", ")}.`
+    + (state.prefix && !byPrefix && view === sampledView ? " It can't be told by prefix." : "") + (folded + profile.hidden ? ` ${countText(folded + profile.hidden)} frames below 0.1 % are folded into their callers.` : "")
+    + (view.root ? " Click the top frame to go back." : " Click a frame to look at it alone.");
+  fill({ name: view.table, columns: [["function", false], ["own time", true], ["share", true]], rows: [...own].filter(([, self]) => self > 0).sort((a, b) => b[1] - a[1]).map(([id, self]) => [textCell(profile.names[id], 80), timeCell(self * TICKS), shareCell(100 * self / (weight[0] || 1))]) }, { match: searchMatch() });
 }
-byId("flame")?.addEventListener("click", (event) => {
-  const frame = event.target.closest("button");
-  if (!frame) return;
-  flameView.root = +frame.dataset.node === flameView.root ? 0 : +frame.dataset.node;
-  showFlames();
-});
-byId("flame-choice")?.addEventListener("change", (event) => {
-  if (event.target.name === "profile") Object.assign(flameView, { profile: +event.target.value, root: 0 });
-  if (event.target.name === "way") flameView.way = event.target.value;
-  showFlames();
-});
+for (const view of [sampledView, deepView]) {
+  byId(view.id)?.addEventListener("click", (event) => {
+    const frame = event.target.closest("button");
+    if (!frame) return;
+    view.root = +frame.dataset.node === view.root ? 0 : +frame.dataset.node;
+    showFlames(view);
+  });
+  byId(view.id + "-choice")?.addEventListener("change", (event) => {
+    if (event.target.name === "profile") Object.assign(view, { profile: +event.target.value, root: 0 });
+    if (event.target.name === "way") view.way = event.target.value;
+    showFlames(view);
+  });
+}

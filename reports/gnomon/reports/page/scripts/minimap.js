@@ -2,8 +2,8 @@
 const MAP_BINS = 600;
 function busyShares(bins) {
   const sums = new Float64Array(bins), errors = new Uint32Array(bins), capacity = new Float64Array(bins), width = Math.max(1, data.duration) / bins;
-  const add = (target, begin, end, weight) => {
-    begin = Math.max(0, begin); end = Math.min(data.duration, end);
+  const add = (target, from, to, weight) => {
+    const begin = Math.max(0, from), end = Math.min(data.duration, to);
     for (let bin = Math.floor(begin / width); end > begin && bin < bins && bin * width < end; bin++) target[bin] += weight * overlap(begin, end, bin * width, (bin + 1) * width);
   };
   const { runs, laid } = data;

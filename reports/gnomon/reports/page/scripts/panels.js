@@ -61,6 +61,19 @@ function showTasks(account) {
     const { flags } = matching(), rows = state.search ? durations.rows.filter((i) => flags[i]) : durations.rows;
     fill(slowestTable(data, rows, slotOf));
   }
+  showDeep();
+}
+// Deep profiles of tasks: a filter by prefix leaves its tasks to choose from.
+function showDeep() {
+  const choice = byId("deep-choice");
+  if (!choice) return;
+  const fits = settings.deep.map((each) => !state.prefix || each.prefix === state.prefix), first = fits.indexOf(true), options = choice.elements.namedItem("profile").options;
+  fits.forEach((fit, i) => { options[i].hidden = options[i].disabled = !fit; });
+  if (first >= 0 && !fits[deepView.profile]) Object.assign(deepView, { profile: first, root: 0 });
+  options[deepView.profile].selected = true;
+  byId("deep").hidden = byId("table-deep-functions").hidden = first < 0;
+  if (first < 0) byId("deep-note").textContent = `No task of ${cut(state.prefix, 40)} has a deep profile here.`;
+  else showFlames(deepView);
 }
 
 // A grid of shares: rows of a name and numbers from 0 to 1 (NaN: nothing there), drawn as one picture.
@@ -98,94 +111,6 @@ function showWorkers(account) {
   showHeat();
 }
 
-// From whom to whom, by worker or, above a hundred, by host.
-function showCommunication() {
-  if (!byId("table-pairs")) return;
-  const pairs = pairTable(data, query());
-  fill(pairs, { match: searchMatch() });
-  const byTransport = new Map(), grid = byId("matrix"), byHost = data.workers.length > 100, group = new Map(data.workers.map((each) => [each.id, byHost ? each.host : each.label]));
-  for (const each of pairs.list) {
-    const sum = byTransport.get(each.transport) || [0, 0, 0];
-    byTransport.set(each.transport, [sum[0] + each.fetches, sum[1] + each.nbytes, sum[2] + each.ticks]);
-  }
-  const rows = [...byTransport].map(([name, [fetches, nbytes, ticks]]) => [cell(name || "further pairs"), countCell(fetches), bytesCell(nbytes), timeCell(ticks), cell(ticks ? bytesText(nbytes * TICKS / ticks) + "/s" : "-", ticks ? nbytes / ticks : 0)]);
-  fill({ name: "transports", columns: [["by", false], ["fetches", true], ["moved", true], ["time", true], ["rate", true]], rows });
-  const names = [...new Set(data.workers.map((each) => group.get(each.id)))], sums = new Map();
-  for (const each of pairs.list) { const name = group.get(each.source) + "\n" + group.get(each.target); sums.set(name, (sums.get(name) || 0) + each.nbytes); }
-  const most = Math.max(1, ...sums.values()), table = element("table", "matrix"), ink = "var(--transfer)";
-  const head = table.createTHead().insertRow();
-  head.append(element("th", "", "from / to"), ...names.map((name) => element("th", "", cut(name, 14))));
-  const body = table.createTBody();
-  for (const source of names) {
-    const row = body.insertRow();
-    row.append(element("th", "", cut(source, 20)));
-    for (const target of names) {
-      const nbytes = sums.get(source + "\n" + target) || 0, td = row.appendChild(element("td", "n", names.length <= 12 && nbytes ? bytesText(nbytes) : ""));
-      td.title = `${source} to ${target}: ${nbytes ? bytesText(nbytes) : "nothing"}`;
-      if (nbytes) td.style.background = `color-mix(in srgb, ${ink} ${Math.round(8 + 52 * nbytes / most)}%, var(--ground))`;
-    }
-  }
-  grid.replaceChildren(table);
-}
-
-// Rows of measurements in the range: those of a worker's processes, or the scheduler's (-1).
-function rowsOfSeries(worker, process = -1) {
-  const { series } = data, { from, to } = query(), rows = [];
-  for (let i = 0; i < series.times.length; i++) if (series.workers[i] === worker && (process < 0 || series.processes[i] === process) && series.times[i] >= from && series.times[i] <= to) rows.push(i);
-  return rows;
-}
-const known = (name, rows) => rows.map((i) => (data.series.values[name] || [])[i]).filter((value) => value === value && value !== undefined);
-const total = (values) => values.reduce((sum, value) => sum + value, 0);
-const mean = (values) => values.length ? total(values) / values.length : NaN;
-const measured = (value, text) => Number.isNaN(value) || value === undefined || value === -Infinity ? cell("-", -1, { title: "not measured" }) : cell(text(value), value);
-const PROCESSES = ["scheduler", "agent", "executor"];
-function showProcesses(id, workers) {
-  const target = byId("table-" + id);
-  if (!target) return;
-  const rows = [];
-  for (const worker of workers) {
-    for (let process = 0; process < 3; process++) {
-      const mine = rowsOfSeries(worker, process);
-      if (!mine.length) continue;
-      const values = (name) => known(name, mine), most = (name) => values(name).length ? Math.max(...values(name)) : NaN, percent = (value) => plain(value, 1) + " %", time = (value) => timeText(value * TICKS);
-      rows.push([worker < 0 ? cell("scheduler") : workerCell(data.workers[worker]), cell(PROCESSES[process]), measured(mean(values("cpu")), percent), measured(most("cpu"), percent), measured(most("memory"), bytesText), measured(values("memory").at(-1) ?? NaN, bytesText),
-        measured(mean(values("busy")), percent), measured(mean(values("lag_p50")), time), measured(most("lag_p99"), time), measured(most("lag_max"), time), measured(values("gc_seconds").length ? total(values("gc_seconds")) : NaN, time), measured(mean(values("gil_contended")), percent), measured(values("own_cpu").length ? total(values("own_cpu")) : NaN, time), cell(countText(mine.length), mine.length)]);
-    }
-  }
-  fill({ name: id, rows, columns: [["of", false], ["process", false], ["CPU, of one core", true], ["most", true], ["memory, most", true], ["at the end", true], ["loop busy", true], ["lag, median", true], ["lag, 99 %", true], ["lag, most", true], ["collecting", true], ["GIL contended", true], ["instruments", true], ["rows", true]], note: `Means and maxima of the measurements in the range (${isWhole() ? "whole run" : rangeText()}).` }, { match: searchMatch() });
-}
-function showStalls() {
-  if (!byId("table-stalls")) return;
-  const { from, to } = query(), names = (each) => each[2] < 0 ? cell("scheduler") : workerCell(data.workers[each[2]]);
-  const rows = data.stalls.filter(([begin, length]) => begin + length > from && begin < to).map((each) => [cell(fixed(each[0] / TICKS, 3), each[0]), timeCell(each[1]), names(each), cell(PROCESSES[each[3]] || ""), cell(each[4]), textCell(each[6] || each[5] || "-", 60), textCell(each[7] ? `${each[7]}:${each[8]}` : "", 50), textCell(each[10] || "", 30)]);
-  fill({ name: "stalls", rows, columns: [["began at, s", true], ["lasted", true], ["of", false], ["process", false], ["cause", false], ["function", false], ["at", false], ["lock held by", false]] }, { match: searchMatch() });
-}
-function loopParts() {
-  const { values } = data.series, parts = { waiting: 0, work: 0, gc: 0 };
-  for (const i of rowsOfSeries(-1)) {
-    const length = values.seconds[i], busy = values.busy[i] * length / 100, gc = values.gc_seconds[i] || 0;
-    if (!(busy >= 0)) continue;
-    parts.gc += Math.min(gc, busy); parts.work += Math.max(0, busy - gc); parts.waiting += Math.max(0, length - busy);
-  }
-  return parts;
-}
-function showLoop() {
-  const box = byId("loop");
-  if (!box) return;
-  const parts = loopParts();
-  const all = parts.waiting + parts.work + parts.gc, ticks = [parts.work, parts.gc, parts.waiting].map((value) => Math.round(value * TICKS)), shares = percentages(ticks);
-  const words = [["work", "Working: messages, transitions, placement"], ["gc", "Collecting garbage"], ["waiting", "Waiting for messages"]];
-  fill({ name: "loop", columns: [["The scheduler's loop", false], ["time", true], ["share", true], ["source", false]], rows: all ? words.map(([name, word], i) => [cell(word, null, { bars: [["loop-" + name, 100]] }), timeCell(ticks[i]), shareCell(shares[i]), cell("timed")]) : [], last: all ? [cell("Loop time measured"), cell(timeText(ticks.reduce((a, b) => a + b, 0))), cell("100.0 %"), cell("")] : null });
-  const bar = box.querySelector(".bar");
-  bar.replaceChildren(...words.map(([name, word], i) => { const segment = element("i", "part-loop-" + name); segment.style.width = shares[i] + "%"; segment.title = `${word} ${plain(shares[i], 1)} %`; segment.append(element("span", "", shares[i] >= 12 ? `${word.split(":")[0]} ${plain(shares[i], 1)} %` : "")); return segment; }));
-  bar.setAttribute("aria-label", words.map(([, word], i) => `${word} ${plain(shares[i], 1)} %`).join(", "));
-}
-function showScheduler() {
-  showLoop();
-  showProcesses("scheduler-processes", [-1]);
-  showStalls();
-  showFlames();
-}
 function showMemory(account) {
   showProcesses("processes", data.workers.map((_, i) => i).filter((i) => !state.worker || i === rowOfWorker()));
   const rows = account.prefixes.filter((each) => each.nbytes).sort((a, b) => b.nbytes - a.nbytes).map((each) => [prefixCell(each.name, 60, slotOf(each.name)), countCell(each.tasks), bytesCell(each.nbytes), bytesCell(each.tasks ? Math.round(each.nbytes / each.tasks) : 0)]);
@@ -207,7 +132,7 @@ function showErrors() {
   note.textContent = (isWhole() ? "" : `${countText(lines)} of ${countText(all)} log lines lie in ${rangeText()}. Groups of errors are counted over the whole run, not filtered by time.`) + (state.search ? ` The search finds ${groups} groups and ${lines} log lines.` : "");
 }
 
-const shows = { tasks: showTasks, workers: showWorkers, communication: showCommunication, scheduler: showScheduler, memory: showMemory, errors: showErrors };
+const shows = { tasks: showTasks, workers: showWorkers, communication: () => showCommunication(), scheduler: () => showScheduler(), memory: showMemory, errors: showErrors };
 function draw() {
   if (!data) return;
   const account = accountOf(data, query());

@@ -7,24 +7,21 @@ showFilter();
 showBrush();
 onChange((before) => {
   if (!data) return;
-  const moved = before.from !== state.from || before.to !== state.to;
-  later("draw", () => {
-    draw();
-    if (!timelineDocument) return;
-    if (moved) fit();
-    if (state.tab === "timeline") refine();
-  });
+  fitWanted = fitWanted || before.from !== state.from || before.to !== state.to;
+  later("draw", draw);
 });
 themeActs.push(() => { if (data && state.tab === "workers") showHeat(); });
+const whenIdle = (act) => (window.requestIdleCallback || setTimeout)(() => act());
 const ready = decode().then((decoded) => {
   data = decoded;
   data.laid = layOut(data);
   drawMap();
   if (filtered() || state.tab !== "summary") draw();
   document.documentElement.dataset.ready = "yes";
+  whenIdle(() => prepareTimeline().then(() => whenIdle(refine)).catch((error) => fail("timeline", error)));
 }).catch((error) => {
   byId("scope").textContent = "the recording could not be read: " + error.message;
   document.documentElement.dataset.ready = "failed";
 });
 // Called by the last script of the page: Bokeh is there, if the page has it.
-return { begin: () => openGate(), ready, get state() { return state; }, get data() { return data; }, accountOf, detail, colorOf, step, setRange, drawAll };
+return { begin: () => openGate(), ready, get shown() { return shown; }, get state() { return state; }, get data() { return data; }, accountOf, detail, textsOf, colorOf, step, setRange, drawAll };

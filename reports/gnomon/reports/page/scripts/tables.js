@@ -101,33 +101,6 @@ function workerTable(account) {
     columns: [["worker", false], ["address", false], ["threads", true], ["tasks", true], ["erred", true], ["in tasks", true], ["waiting for data", true], ["other waiting", true], ["idle", true], ["results", true], ["time", false], ["presence", false]],
   };
 }
-// What moved: complete sums for the whole run; for a part of it, the fetches with details that ended in it.
-function pairTable(data, { from, to, worker = -1 }) {
-  const { transfers } = data, whole = from <= 0 && to >= data.duration, byId = new Map(data.workers.map((each) => [each.id, each]));
-  let list;
-  if (whole) list = data.pairs.map(([source, target, transport, fetches, nbytes, ticks]) => ({ source, target, transport, fetches, nbytes, ticks }));
-  else {
-    const sums = new Map(), id = (row) => data.workers[row] ? data.workers[row].id : -1;
-    for (let i = 0; i < transfers.tos.length; i++) {
-      const end = transfers.begins[i] + transfers.lengths[i];
-      if (end <= from || end > to) continue;
-      const name = transfers.froms[i] + " " + transfers.tos[i] + " " + transfers.transports[i];
-      if (!sums.has(name)) sums.set(name, { source: id(transfers.froms[i]), target: id(transfers.tos[i]), transport: transfers.names[transfers.transports[i]], fetches: 0, nbytes: 0, ticks: 0 });
-      const sum = sums.get(name);
-      sum.fetches++; sum.nbytes += transfers.nbytes[i]; sum.ticks += transfers.lengths[i];
-    }
-    list = [...sums.values()];
-  }
-  if (worker >= 0) list = list.filter((each) => each.source === data.workers[worker].id || each.target === data.workers[worker].id);
-  list = list.map((each, i) => [each, i]).sort(([a, i], [b, j]) => b.nbytes - a.nbytes || i - j).map(([each]) => each);
-  const rows = list.map((each) => {
-    const unknown = cell(each.source === -2 ? "all further pairs" : "unknown"), rate = each.ticks ? each.nbytes * TICKS / each.ticks : 0;
-    const name = (id) => byId.has(id) ? workerCell(byId.get(id)) : unknown;
-    return [name(each.source), name(each.target), cell(each.transport), countCell(each.fetches), bytesCell(each.nbytes), timeCell(each.ticks), cell(each.ticks ? bytesText(rate) + "/s" : "-", rate)];
-  });
-  return { name: "pairs", list, rows, columns: [["from", false], ["to", false], ["by", false], ["fetches", true], ["moved", true], ["time", true], ["rate", true]], note: leftOut(rows.length, "pairs") };
-}
-
 // Cells to elements. Text is text: nothing that a user named is ever parsed.
 function element(tag, className, text) {
   const result = document.createElement(tag);

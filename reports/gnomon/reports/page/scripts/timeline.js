@@ -15,8 +15,13 @@ function lanesOf() {
   const name = (worker, thread) => level === "thread" ? worker + ":" + thread : worker < 0 ? "?" : level === "worker" ? String(worker) : "h" + workers[worker].host;
   threads.forEach((set, worker) => [...set].sort((a, b) => a - b).forEach((thread) => lane(name(worker, thread), 1)));
   [...unknown].sort((a, b) => a - b).forEach((thread) => lane(name(-1, thread), 1));
-  const of = new Uint32Array(runs.count);
-  for (let i = 0; i < runs.count; i++) of[i] = place.get(name(runs.workers[i], runs.threads[i]));
+  const of = new Uint32Array(runs.count), known = [...workers, null].map(() => new Map());  // the last one is of unknown workers
+  for (let i = 0; i < runs.count; i++) {
+    const worker = runs.workers[i], thread = runs.threads[i], lanes = known[worker < 0 ? workers.length : worker];
+    let row = lanes.get(thread);
+    if (row === undefined) lanes.set(thread, row = place.get(name(worker, thread)));
+    of[i] = row;
+  }
   return { of, count: Math.max(1, place.size), widths, level };
 }
 
@@ -25,53 +30,67 @@ function matching() {
   const name = JSON.stringify([state.prefix, state.worker, state.search]);
   if (data.matches && data.matches.name === name) return data.matches;
   const { runs } = data, { prefix, worker } = query(), wanted = state.search.toLowerCase(), flags = new Uint8Array(runs.count);
-  const named = runs.names.map((each) => each.toLowerCase().includes(wanted));
+  const named = runs.names.map((each) => !wanted || each.toLowerCase().includes(wanted));
+  const keys = wanted && (runs.lower = runs.lower || runs.keys.map((key) => key.toLowerCase()));
   let count = 0;
   for (let i = 0; i < runs.count; i++) {
-    flags[i] = (prefix < 0 || runs.prefixes[i] === prefix) && (worker < 0 || runs.workers[i] === worker)
-      && (!wanted || named[runs.prefixes[i]] || runs.keys[i].toLowerCase().includes(wanted)) ? 1 : 0;
-    count += flags[i];
+    const flag = (prefix < 0 || runs.prefixes[i] === prefix) && (worker < 0 || runs.workers[i] === worker) && (named[runs.prefixes[i]] || keys[i].includes(wanted)) ? 1 : 0;
+    flags[i] = flag;
+    count += flag;
   }
   data.matches = { name, flags, count, any: Boolean(state.prefix || state.worker || state.search) };
   return data.matches;
 }
 
+// Rectangles in columns, as many as there is room for. `row` is a run, `part` which part of it: all, decoding, encoding; or how many are merged.
+function canvasOf(room) {
+  const all = columnsOf(room, "left right bottom top slot row part busy"), { left, right, bottom, top, slot, row, part, busy } = all;
+  const canvas = {
+    ...all, count: 0,
+    add(from, to, low, high, color, i, what, share) {
+      const at = canvas.count++;
+      left[at] = from / TICKS; right[at] = to / TICKS; bottom[at] = low; top[at] = high; slot[at] = color; row[at] = i; part[at] = what; busy[at] = share;
+    },
+    columns: () => Object.fromEntries(["left", "right", "bottom", "top", "slot"].map((name) => [name, all[name].subarray(0, canvas.count)])),
+  };
+  return canvas;
+}
+const ALL = 0, DECODING = -1, ENCODING = -2;
 function detail(from, to, limit = settings.limit) {
-  const { runs } = data, begin = from * TICKS, end = to * TICKS, lanes = data.lanes, { flags } = matching(), visible = [];
-  for (let i = 0; i < runs.count; i++) if (runs.ends[i] >= begin && runs.begins[i] <= end) visible.push(i);
-  const out = { left: [], right: [], bottom: [], top: [], slot: [], key: [], took: [], where: [] };
-  const where = (i) => {
-    const worker = data.workers[runs.workers[i]];
-    return (worker ? cut(worker.label, 40) : "unknown worker") + (lanes.level === "thread" ? ", thread " + runs.threads[i] : "");
-  };
-  const add = (left, right, bottom, top, slot, key, took, place) => {
-    out.left.push(left / TICKS); out.right.push(right / TICKS); out.bottom.push(bottom); out.top.push(top); out.slot.push(slot);
-    out.key.push(key); out.took.push(took); out.where.push(place);
-  };
-  const slots = runs.names.map((name) => settings.slots[name] ?? 9);
+  const { runs } = data, begin = from * TICKS, end = to * TICKS, lanes = data.lanes, { flags } = matching(), found = new Uint32Array(runs.count);
+  let size = 0;
+  for (let i = 0; i < runs.count; i++) if (runs.ends[i] >= begin && runs.begins[i] <= end) found[size++] = i;
+  const visible = found.subarray(0, size), none = found.subarray(0, 0), slots = runs.names.map((name) => settings.slots[name] ?? 9);
   const slotAt = (i) => !flags[i] ? GREYED : runs.ok[i] ? slots[runs.prefixes[i]] : ERRED;
-  let single = visible, merged = [];
+  let single = visible, merged = none;
   const cells = Math.min(2000, Math.max(1, Math.floor(4 * limit / (5 * lanes.count)))), width = Math.max(1, Math.floor((end - begin) / cells));
-  if (lanes.level !== "thread") [single, merged] = [[], visible];
+  if (lanes.level !== "thread") [single, merged] = [none, visible];
   else if (visible.length > limit) {
     const length = (i) => runs.ends[i] - runs.begins[i];
-    single = visible.filter((i) => length(i) >= 2 * width).sort((a, b) => length(b) - length(a)).slice(0, limit / 5);
-    const alone = new Set(single);
-    merged = visible.filter((i) => !alone.has(i));
+    single = largest(visible.filter((i) => length(i) >= 2 * width), length, limit / 5);
+    const alone = new Uint8Array(runs.count);
+    for (const i of single) alone[i] = 1;
+    merged = visible.filter((i) => !alone[i]);
   }
+  const thin = (end - begin) / 2000;  // about as narrow as can be seen
   const wide = (end - begin) / 400;  // decoding and encoding get a colour of their own where it can be seen
+  const canvas = canvasOf((merged.length ? lanes.count * (cells + 2) : limit + 2) + single.length);
   let spare = merged.length ? 0 : limit - single.length;
   for (const i of single) {
-    const key = cut(runs.keys[i], 80), took = timeText(runs.ends[i] - runs.begins[i]), place = where(i), y = lanes.of[i], slot = slotAt(i);
-    const started = runs.begins[i] + runs.decodes[i], ended = started + runs.computes[i], parts = spare > 1 && slot !== GREYED;
+    const y = lanes.of[i], slot = slotAt(i), started = runs.begins[i] + runs.decodes[i], ended = started + runs.computes[i], parts = spare > 1 && slot !== GREYED;
     const before = parts && runs.decodes[i] > wide, after = parts && runs.encodes[i] > wide;
     spare -= before + after;
-    if (before) add(runs.begins[i], started, y + 0.08, y + 0.92, CODING, key, "decoding " + timeText(runs.decodes[i]), place);
-    add(before ? started : runs.begins[i], after ? ended : runs.ends[i], y + 0.08, y + 0.92, slot, key, took, place);
-    if (after) add(ended, runs.ends[i], y + 0.08, y + 0.92, CODING, key, "encoding " + timeText(runs.encodes[i]), place);
+    if (before) canvas.add(runs.begins[i], started, y + 0.08, y + 0.92, CODING, i, DECODING, 0);
+    canvas.add(before ? started : runs.begins[i], after ? ended : Math.max(runs.ends[i], runs.begins[i] + thin), y + 0.08, y + 0.92, slot, i, ALL, 0);
+    if (after) canvas.add(ended, runs.ends[i], y + 0.08, y + 0.92, CODING, i, ENCODING, 0);
   }
-  // Per lane, column and slot: ticks, and the first run; per lane and column: how many tasks.
-  const wideCells = cells + 2, size = merged.length ? lanes.count * wideCells : 0, ticks = new Float64Array(size * SLOTS), first = new Int32Array(size * SLOTS).fill(-1), tasks = new Uint32Array(size);
+  if (merged.length) mergeInto(canvas, merged, slotAt, { begin, end, cells, width });
+  return { canvas, columns: canvas.columns(), alone: single.length, merged: merged.length, cell: width };
+}
+// One bar for each cell of lane and column that the runs touch, as high as it was busy.
+function mergeInto(canvas, merged, slotAt, { begin, end, cells, width }) {
+  const { runs, lanes } = data, wideCells = cells + 2, size = lanes.count * wideCells;
+  const ticks = new Float64Array(size * SLOTS), first = new Int32Array(size * SLOTS).fill(-1), tasks = new Uint32Array(size);
   for (const i of merged) {
     const start = Math.max(runs.begins[i], begin), stop = Math.min(runs.ends[i], end), slot = slotAt(i), base = lanes.of[i] * wideCells;
     for (let c = Math.floor((start - begin) / width), last = Math.floor((stop - begin) / width); c <= last; c++) {
@@ -90,17 +109,31 @@ function detail(from, to, limit = settings.limit) {
       all += ticks[at];
       if (slot < 0 || slot === GREYED || (each !== GREYED && ticks[at] > ticks[id * SLOTS + slot])) slot = each;
     }
-    const y = Math.floor(id / wideCells), left = begin + (id % wideCells) * width, share = all / width / lanes.widths[y], row = first[id * SLOTS + slot];
-    add(left, left + width, y + 0.92 - 0.84 * Math.min(1, Math.max(0.04, share)), y + 0.92, slot,
-      tasks[id] + " tasks, mostly " + cut(runs.names[runs.prefixes[row]], 40), "busy " + (100 * Math.min(1, share)).toFixed(0) + " % of " + timeText(width), where(row));
+    const y = Math.floor(id / wideCells), left = begin + (id % wideCells) * width, share = all / width / lanes.widths[y];
+    canvas.add(left, left + width, y + 0.92 - 0.84 * Math.min(1, Math.max(0.04, share)), y + 0.92, slot, first[id * SLOTS + slot], tasks[id], share);
   }
-  return { columns: out, alone: single.length, merged: merged.length, cell: width };
+}
+// What a rectangle that is drawn says of itself: key, time and place.
+function textsOf(at) {
+  const { runs } = data, { canvas, cell: width } = drawnDetail, i = canvas.row[at], part = canvas.part[at], worker = data.workers[runs.workers[i]];
+  const where = (worker ? cut(worker.label, 40) : "unknown worker") + (data.lanes.level === "thread" ? ", thread " + runs.threads[i] : "");
+  if (part > 0) return { key: part + " tasks, mostly " + cut(runs.names[runs.prefixes[i]], 40), took: "busy " + (100 * Math.min(1, canvas.busy[at])).toFixed(0) + " % of " + timeText(width), where };
+  const took = part === DECODING ? "decoding " + timeText(runs.decodes[i]) : part === ENCODING ? "encoding " + timeText(runs.encodes[i]) : timeText(runs.ends[i] - runs.begins[i]);
+  return { key: cut(runs.keys[i], 80), took, where };
+}
+function tooltip(_, { index }) {
+  const { key, took, where } = textsOf(index), box = element("div", "tip");
+  for (const [name, text] of [["task", key], ["took", took], ["on", where]]) {
+    const line = box.appendChild(element("div"));
+    line.append(element("b", "", name + " "), text);
+  }
+  return box;
 }
 
 const model = (name) => timelineDocument.get_model_by_name(name);
 let openGate = null;
 const gate = new Promise((resolve) => { openGate = resolve; });
-let timelineDocument = null, drawing = null, drawnDetail = null;
+let timelineDocument = null, preparing = null, drawnDetail = null, drawnOf = "", fitWanted = false, shown = 0;  // how often it was shown, drawn to the last
 function paint() {
   if (!timelineDocument) return;
   const text = colorOf("--text"), line = colorOf("--line");
@@ -115,15 +148,25 @@ function paint() {
 }
 themeActs.push(paint);
 
+// Draw what is in view, unless it is there already.
 function refine() {
   if (!timelineDocument) return;
-  const range = model("stream").x_range, view = detail(range.start, range.end);
-  drawnDetail = view;
+  const { start, end } = model("stream").x_range, wanted = JSON.stringify([start, end, state.from, state.to, state.prefix, state.worker, state.search]);
+  if (wanted === drawnOf) return;
+  drawnOf = wanted;
+  const view = drawnDetail = detail(start, end), { slot } = view.columns;
   model("stream-source").data = view.columns;
-  for (const [name, wanted] of [["erred", (slot) => slot === ERRED], ["repeated", (slot) => slot >= 12 && slot < GREYED]]) {
-    const rows = [...view.columns.slot.keys()].filter((i) => wanted(view.columns.slot[i]));
-    model("stream-" + name).data = Object.fromEntries(["left", "right", "bottom", "top"].map((side) => [side, rows.map((i) => view.columns[side][i])]));
+  for (const [name, marked] of [["erred", (each) => each === ERRED], ["repeated", (each) => each >= 12 && each < GREYED]]) {
+    const rows = Array.from(slot.keys()).filter((i) => marked(slot[i])), source = model("stream-" + name);
+    if (!rows.length && !source.data.left.length) continue;
+    source.data = Object.fromEntries(["left", "right", "bottom", "top"].map((side) => [side, view.columns[side].constructor.from(rows, (i) => view.columns[side][i])]));
   }
+  showNotice(view);
+  const from = isWhole() ? -1e9 : state.from / TICKS, to = isWhole() ? 1e9 : state.to / TICKS, left = model("outside-left"), right = model("outside-right");
+  if (left.right !== from) left.right = from;
+  if (right.left !== to) right.left = to;
+}
+function showNotice(view) {
   const notes = [];
   if (view.merged) {
     notes.push(data.lanes.level === "thread"
@@ -135,9 +178,6 @@ function refine() {
   const box = byId("timeline-notice");
   box.hidden = !notes.length;
   box.textContent = notes.join(" ");
-  const from = isWhole() ? -1e9 : state.from / TICKS, to = isWhole() ? 1e9 : state.to / TICKS;
-  model("outside-left").right = from;
-  model("outside-right").left = to;
 }
 function view(from, to) {
   const full = settings.duration / TICKS, least = Math.max(1e-6, full / 1e6);
@@ -145,19 +185,29 @@ function view(from, to) {
   model("stream").x_range.setv({ start, end: start + width });
 }
 const fit = () => isWhole() ? view(0, settings.duration / TICKS) : view(state.from / TICKS, state.to / TICKS);
-function drawTimeline() {
+// The chart, once: made before anyone asks, while the page has nothing else to do. It keeps its size while another tab is shown.
+function prepareTimeline() {
   if (!byId("timeline-item")) return Promise.resolve();
-  drawing = drawing || (async () => {
+  preparing = preparing || (async () => {
     await gate;
+    byId("timeline").classList.add("prepared");
+    data.lanes = lanesOf();
     await Bokeh.embed.embed_item(JSON.parse(byId("timeline-item").textContent), "timeline-plot");
     timelineDocument = Bokeh.documents.at(-1);
-    data.lanes = lanesOf();
+    model("stream-hover").tooltips = tooltip;
     paint();
     model("stream").x_range.change.connect(() => later("refine", refine));
-    if (!isWhole()) fit();
-    refine();
+    fitWanted = !isWhole();
   })();
-  return drawing;
+  return preparing;
+}
+async function drawTimeline() {
+  await prepareTimeline();
+  if (!timelineDocument) return;
+  if (fitWanted) fit();
+  fitWanted = false;
+  refine();
+  shown++;
 }
 const zoom = (factor) => { const { start, end } = model("stream").x_range, middle = (start + end) / 2, half = (end - start) / 2 * factor; view(middle - half, middle + half); };
 const pan = (share) => { const { start, end } = model("stream").x_range, shift = share * (end - start); view(start + shift, end + shift); };
@@ -170,10 +220,10 @@ let cursor = -1;
 function step(way) {
   const { runs } = data, { flags } = matching(), { from, to } = query();
   const wanted = (i) => flags[i] && (state.search || !runs.ok[i]) && runs.ends[i] > from && runs.begins[i] < to;
-  data.byTime = data.byTime || [...runs.begins.keys()].sort((a, b) => runs.begins[a] - runs.begins[b]);
+  const byTime = data.laid.order;
   let at = cursor;
-  do at += way; while (at >= 0 && at < runs.count && !wanted(data.byTime[at]));
-  const box = byId("found"), row = data.byTime[at];
+  do at += way; while (at >= 0 && at < runs.count && !wanted(byTime[at]));
+  const box = byId("found"), row = byTime[at];
   box.hidden = false;
   if (row === undefined) { box.textContent = way > 0 ? "No further task matches." : "No earlier task matches."; return; }
   cursor = at;

@@ -6,7 +6,9 @@ Contents: header, badges, empty, closing, loop_times, loop_line, reasons, instru
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from math import nan
+from operator import add
 
 from gnomon.reports.account import Account, percentages
 from gnomon.reports.page import tables
@@ -38,6 +40,8 @@ def badges(recording: Recording, result: Account) -> list[str]:
     said = []
     if "raised" in recording.info:
         said.append(f"The block raised: {recording.info['raised'][:500]}")
+    if recording.info.get("redacted"):
+        said.append(str(recording.info["redacted"]))
     words = {
         "runs": "tasks: the others have no rectangles and no durations. Totals are complete.",
         "transfers": "transfers. Totals by pair are complete.",
@@ -47,6 +51,7 @@ def badges(recording: Recording, result: Account) -> list[str]:
         "series": "rows of measurements: the series have gaps.",
         "stalls": "stalls of event loops.",
         "demand": "changes of demand: idle time can't be told apart.",
+        "task profiles": "deep profiles of tasks: the latest ones.",
         "keys": "keys: the names of the others were left out, their times are here.",
     }
     for name, ledger in recording.ledgers.items():
@@ -90,6 +95,16 @@ def closing(result: Account) -> str:
 
 def loop_times(recording: Recording) -> tuple[float, float, float] | None:
     """Seconds in which the scheduler's event loop worked, collected garbage and waited; None if nobody timed it."""
+    if recording.loop:
+        ticks = {part.name: part.ticks for part in recording.loop}
+        waited, collected = ticks.get("idle", 0) + ticks.get("resting", 0), ticks.get("gc", 0)
+        times = (sum(ticks.values()) - waited - collected, collected, waited)
+        return (times[0] / TICKS, times[1] / TICKS, times[2] / TICKS) if sum(times) else None
+    return _measured_loop_times(recording)
+
+
+def _measured_loop_times(recording: Recording) -> tuple[float, float, float] | None:
+    """The same from the rows of measurements, which are coarser."""
     series = recording.series
     none = array("d", [nan]) * len(series)
     work = collecting = waited = 0.0
@@ -113,7 +128,7 @@ def loop_line(recording: Recording) -> str:
     work, collecting, waited = percentages([round(seconds * TICKS) for seconds in times])
     return (
         f"The scheduler's event loop worked {work:.1f} % of its time, collected garbage {collecting:.1f} % and waited "
-        f"for messages {waited:.1f} % (timed, whole run)."
+        f"for messages {waited:.1f} % (whole run)."
     )
 
 
@@ -154,7 +169,8 @@ def instruments(recording: Recording) -> list[tuple[str, str]]:
         meta = profile["session"]["meta"]
         text = f"a sample every {time_text(float(meta['interval']) * TICKS)}, {count_text(int(meta['samples']))} taken"
         result.append((str(profile["name"]), f"{text}, {count_text(int(meta['missed']))} ticks missed"))
-    result.append(("clocks", "all times are the scheduler's; it corrects the workers' by their offsets, not kept here"))
+    if not recording.clocks:
+        result.append(("clocks", "all times are the scheduler's; by how much workers' were corrected is not kept here"))
     if own:
         share = sum(own) * TICKS / max(1, recording.duration)
         result.append(("processor time of all instruments", f"{time_text(sum(own) * TICKS)} ({share:.2%} of one core)"))
@@ -165,23 +181,19 @@ def ledgers(recording: Recording) -> list[tuple[str, Ledger, str]]:
     """By kind of record, what there was and what is here, and the span of time that the details cover."""
     runs, transfers = recording.runs, recording.transfers
     spans = {
-        "runs": _span(
-            [
-                (b, b + d + c + e)
-                for b, d, c, e in zip(runs.begins, runs.decodes, runs.computes, runs.encodes, strict=True)
-            ]
+        "runs": _span(runs.begins, runs.ends()),
+        "transfers": _span(transfers.begins, list(map(add, transfers.begins, transfers.lengths))),
+        "series": _span(recording.series.times, recording.series.times),
+        "stalls": _span(
+            [stall.begin for stall in recording.stalls], [stall.begin + stall.length for stall in recording.stalls]
         ),
-        "transfers": _span([(b, b + n) for b, n in zip(transfers.begins, transfers.lengths, strict=True)]),
-        "series": _span([(time, time) for time in recording.series.times]),
-        "stalls": _span([(stall.begin, stall.begin + stall.length) for stall in recording.stalls]),
-        "demand": _span([(time, time) for time in recording.demand.times]),
-        "logs": _span([(line.time, line.time) for line in recording.logs]),
+        "demand": _span(recording.demand.times, recording.demand.times),
+        "logs": _span([line.time for line in recording.logs], [line.time for line in recording.logs]),
     }
     return [(name, ledger, spans.get(name, "")) for name, ledger in recording.ledgers.items()]
 
 
-def _span(times: list[tuple[int, int]]) -> str:
-    if not times:
+def _span(begins: Sequence[int], ends: Sequence[int]) -> str:
+    if not begins:
         return ""
-    first, last = min(begin for begin, _ in times), max(end for _, end in times)
-    return f"{first / TICKS:,.2f} to {last / TICKS:,.2f} s"
+    return f"{min(begins) / TICKS:,.2f} to {max(ends) / TICKS:,.2f} s"

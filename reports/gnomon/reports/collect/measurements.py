@@ -16,7 +16,7 @@ from typing import Any
 from gnomon.reports.recording import Recording
 from gnomon.reports.records import TICKS, Stall
 
-__all__ = ["add_demand", "add_series", "add_stalls", "begin_demand", "ticks", "typed"]
+__all__ = ["add_demand", "add_series", "add_stalls", "all_ticks", "begin_demand", "ticks", "typed"]
 
 #: The row of a process that is nobody's any more.
 _UNKNOWN = -2
@@ -27,6 +27,14 @@ def ticks(seconds: float) -> int:
     if not math.isfinite(seconds) or abs(seconds) > 1e10:
         return 0
     return round(seconds * TICKS)
+
+
+def all_ticks(seconds: Any) -> Any:
+    """``ticks`` of a column of numpy."""
+    import numpy
+
+    known = numpy.isfinite(seconds) & (numpy.abs(seconds) <= 1e10)
+    return numpy.rint(numpy.where(known, seconds, 0.0) * TICKS).astype("q")
 
 
 def typed(code: str, data: bytes, byteorder: str) -> array[Any]:
@@ -45,9 +53,11 @@ def _row(worker_id: int, ids: Mapping[int, int]) -> int:
 
 def add_series(recording: Recording, page: Mapping[str, Any], rows: int, ids: Mapping[int, int]) -> None:
     """Append at most ``rows`` rows of a page's measurements."""
+    import numpy
+
     part, order, series = page["series"], page["byteorder"], recording.series
     times = typed("d", part["times"], order)[:rows]
-    series.times.extend(ticks(time - recording.start) for time in times)
+    series.times.frombytes(all_ticks(numpy.asarray(times) - recording.start).tobytes())
     series.workers.extend(_row(i, ids) for i in typed("q", part["workers"], order)[:rows])
     series.processes.extend(typed("b", part["processes"], order)[:rows].tolist())
     names: Sequence[str] = part["columns"]
@@ -85,8 +95,11 @@ def begin_demand(recording: Recording, first: Iterable[Sequence[int]], ids: Mapp
 
 def add_demand(recording: Recording, page: Mapping[str, Any], rows: int, ids: Mapping[int, int]) -> None:
     """Append at most ``rows`` changes of demand of a page."""
+    import numpy
+
     part, order, demand = page["demand"], page["byteorder"], recording.demand
-    demand.times.extend(ticks(time - recording.start) for time in typed("d", part["times"], order)[:rows])
+    times = numpy.asarray(typed("d", part["times"], order)[:rows])
+    demand.times.frombytes(all_ticks(times - recording.start).tobytes())
     demand.workers.extend(_row(i, ids) for i in typed("q", part["workers"], order)[:rows])
     demand.kinds.extend(typed("b", part["kinds"], order)[:rows].tolist())
     demand.values.extend(typed("b", part["values"], order)[:rows].tolist())

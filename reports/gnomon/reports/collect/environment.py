@@ -1,6 +1,6 @@
 """What a recording says about where it was made: versions, machine, settings. Everything is plain text or numbers.
 
-Contents: surroundings.
+Contents: environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from gnomon.runtime import config, core
 from gnomon.runtime.build import is_compiled
 
-__all__ = ["surroundings"]
+__all__ = ["environment"]
 
 #: Packages whose versions bear on speed or on what a page shows; those that aren't installed are left out.
 _PACKAGES = (
@@ -24,7 +24,7 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def surroundings() -> dict[str, Any]:
+def environment() -> dict[str, Any]:
     """Versions, the client's machine, the build, and the settings in force in the calling process."""
     versions = {"python": f"{platform.python_version()} ({platform.python_implementation()})"}
     for name in _PACKAGES:

@@ -1,0 +1,144 @@
+"""What the dashboard's tests share: waiting for states, HTTP without redirects, a scheduler that is driven by hand."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from array import array
+from types import SimpleNamespace
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgpack
+import psutil
+import pytest
+
+from gnomon.runtime.core import Model as Brain
+from gnomon.runtime.core import Outbox, RunColumns, Settings, reactor
+from gnomon.runtime.messages import DemandChanged, RegisterWorker
+from gnomon.runtime.scheduler import counters
+from gnomon.runtime.scheduler.telemetry import Telemetry
+
+DEADLINE = 60
+
+
+@pytest.fixture
+def wait_until():
+    """Wait for a condition; fails with its name when the deadline passes."""
+
+    def wait(condition, what="the condition", timeout=DEADLINE):
+        deadline = time.monotonic() + timeout
+        while not (result := condition()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} did not come about in {timeout} s")
+            time.sleep(0.02)
+        return result
+
+    return wait
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers(wait_until):
+    """No process and no thread but daemons outlives a test."""
+    processes = {child.pid for child in psutil.Process().children(recursive=True)}
+    threads = set(threading.enumerate())
+    yield
+
+    def left():
+        return [child for child in psutil.Process().children(recursive=True) if child.pid not in processes] or [
+            thread for thread in threading.enumerate() if thread not in threads and not thread.daemon
+        ]
+
+    wait_until(lambda: not left(), f"the end of {left()}", 20)
+
+
+class Answer(NamedTuple):
+    """An HTTP answer; header names are in small letters."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+def ask(link, path="/", *, method="GET", token=True, headers=None, timeout=DEADLINE):
+    """Ask a dashboard by its link; ``token``: send it as a bearer."""
+    parts = urlsplit(link)
+    given = dict(headers or {})
+    secret = parts.query.partition("token=")[2]
+    if token and secret:
+        given.setdefault("Authorization", f"Bearer {secret}")
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+    try:
+        connection.request(method, path, headers=given)
+        answer = connection.getresponse()
+        body = answer.read().decode("utf-8", "replace")
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+    finally:
+        connection.close()
+
+
+@pytest.fixture(name="ask")
+def ask_fixture():
+    return ask
+
+
+class HandDriven:
+    """A scheduler's telemetry and counters without a scheduler; ``now`` is what its clock shows."""
+
+    def __init__(self, monkeypatch, **lengths):
+        self.telemetry = Telemetry(**lengths)
+        self.model = Brain(Settings())
+        self.id = "Scheduler-1"
+        self.started = 1000.0
+        self.now = 1000.0
+        self.workers = {}
+        self._view = counters.LiveView(self)
+        monkeypatch.setattr(counters.clock, "now", lambda: self.now)
+
+    def join(self, worker_id, nthreads=2, when=None):
+        """A worker joins."""
+        name, address = f"w{worker_id}", f"tcp://127.0.0.1:{9000 + worker_id}"
+        message = RegisterWorker(name, address, nthreads, 0, (), "here", worker_id, {})
+        assert reactor.on_add_worker(self.model, Outbox(), message, when or self.now) == worker_id
+        self.workers[worker_id] = SimpleNamespace(metrics={"memory": 5e7, "cpu_seconds": 1.0}, last_seen=self.now)
+        self.telemetry.worker_joined(
+            worker_id, name=name, address=address, nthreads=nthreads, host="here", now=when or self.now
+        )
+
+    def run(self, *rows):
+        """Runs that ended: (prefix, worker, begin, seconds) each; decoding and encoding take a tenth each of it."""
+        times = [t for _, _, b, s in rows for t in (b, b + s / 10, b + s * 9 / 10, b + s)]
+        self.telemetry.append_runs(
+            RunColumns(
+                [f"{row[0]}-{i}" for i, row in enumerate(rows)],
+                [row[0] for row in rows],
+                array("q", [row[1] for row in rows]),
+                array("i", [0] * len(rows)),
+                array("d", times),
+                array("q", [100] * len(rows)),
+                array("b", [1] * len(rows)),
+                array("d", [row[3] / 2 for row in rows]),
+            )
+        )
+
+    def demand(self, worker, *changes):
+        """Changes of demand: (time, kind, value) each."""
+        kinds, values, times = zip(*((kind, value, time) for time, kind, value in changes), strict=True)
+        self.telemetry.append_demand(worker, DemandChanged(kinds, values, times))
+
+    def live(self, **question):
+        """An answer, as it comes off the wire."""
+        answer = self._view.live(**question)
+        return msgpack.unpackb(msgpack.packb(answer), use_list=False, strict_map_key=False)
+
+    def feed(self, model, limit=10_000):
+        """Bring a model up to date."""
+        while not model.apply(self.live(**model.question(), limit=limit), self.now):
+            pass
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    """Makes schedulers that are driven by hand."""
+    return lambda **lengths: HandDriven(monkeypatch, **lengths)
