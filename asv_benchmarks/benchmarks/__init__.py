@@ -25,5 +25,6 @@ What they share:
     crew         an executor without an agent
     callgrind    instructions by valgrind
     growth       exponents of growth
+    recorded     a workload that leaves a recording
     gate         the few benchmarks that a change is judged by
 """

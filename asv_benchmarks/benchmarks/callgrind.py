@@ -1,31 +1,132 @@
-"""Instructions that a task costs the brain, counted by valgrind's callgrind: a figure that no busy machine disturbs.
+"""Instructions that a piece of work costs, counted by valgrind's callgrind: a figure that no busy machine disturbs.
 
-One interpreter runs under valgrind and counts only while it is inside ``PyRun_SimpleString``, through which each graph
-is run once it has been run before; valgrind writes down what came together after each. The simulated workers' answers
-are part of it, the same ones each time.
+One interpreter runs under valgrind and counts only while it is inside ``PyRun_SimpleString``, through which each job
+is run once it has been run before; valgrind writes down what came together after each. Of the scheduler's brain the
+simulated workers' answers are part, the same ones each time. The suites share one such run, by ``Counted``.
+
+Contents: JOBS, Counted, available, instructions.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from benchmarks.graphs import graph, message_of
+from benchmarks import values
+from benchmarks.graphs import SHAPES, graph, message_of
 from benchmarks.zero_worker import ZeroCluster
-from gnomon.runtime.messages import UpdateGraph
+from gnomon.runtime.messages import Request, decode, encode
+from gnomon.runtime.protocol import decode_value, encode_value
 
-__all__ = ["available", "instructions_per_task"]
+__all__ = ["JOBS", "Counted", "available", "instructions"]
 
 _TASKS = 500
+_ITEMS = 200
+_FRAMING = "gnomon.runtime.comm.framing"
 _ROOT = Path(__file__).parents[1]
 _GATE = "PyRun_SimpleStringFlags"
+
+
+class Job(NamedTuple):
+    """Work to be counted: so many things, done by calling ``run`` once."""
+
+    things: int
+    run: Callable[[], object]
+
+
+def _brain(shape: str) -> Callable[[], Job]:
+    """A graph of a shape, arrival and release included; per task."""
+    message = message_of(graph(shape, _TASKS))
+
+    def prepare() -> Job:
+        cluster = ZeroCluster(10)
+        return Job(len(message.keys), lambda: cluster.run(message))
+
+    return prepare
+
+
+def _small() -> list[list[Request]]:
+    return [[Request(i, "small", {"number": i})] for i in range(_ITEMS)]
+
+
+def _read() -> Job:
+    """Small frames cut from a stream; per frame."""
+    framing = importlib.import_module(_FRAMING)
+    stream = b"".join(_framed(framing, batch) for batch in _small())
+    reader = framing.FrameReader(framing.USUAL_BUFFER)
+    reader.usual = framing.USUAL_BUFFER
+
+    def run() -> None:
+        at = 0
+        while at < len(stream):
+            buffer = reader.get_buffer()
+            taken = stream[at : at + len(buffer)]
+            buffer[: len(taken)] = taken
+            reader.advance(len(taken))
+            at += len(taken)
+            while reader.next_frame() is not None:
+                pass
+
+    return Job(_ITEMS, run)
+
+
+def _write() -> Job:
+    """Small messages as frames; per frame."""
+    framing, batches = importlib.import_module(_FRAMING), _small()
+    return Job(_ITEMS, lambda: [_framed(framing, batch) for batch in batches])
+
+
+def _framed(framing: Any, batch: list[Request]) -> bytes:
+    """A small batch on the wire."""
+    (body,) = framing.encode_batches(batch, framing.USUAL_BUFFER)
+    return bytes(framing.prefix(body) + body)
+
+
+def _encode_messages() -> Job:
+    """A batch of small messages; per message."""
+    messages = [message for batch in _small() for message in batch]
+    return Job(_ITEMS, lambda: encode(messages))
+
+
+def _decode_messages() -> Job:
+    """The same back; per message."""
+    data = encode([message for batch in _small() for message in batch])
+    return Job(_ITEMS, lambda: decode(data))
+
+
+def _encode_values() -> Job:
+    """Small values of plain objects as frames; per value."""
+    items = [values.value("nested", 200) for _ in range(_ITEMS)]
+    return Job(_ITEMS, lambda: [encode_value(item) for item in items])
+
+
+def _decode_values() -> Job:
+    """The same back; per value."""
+    frames = [[bytes(frame) for frame in encode_value(values.value("nested", 200)).frames] for _ in range(_ITEMS)]
+    return Job(_ITEMS, lambda: [decode_value(one) for one in frames])
+
+
+#: What is counted, by name; each prepares a job anew.
+JOBS: dict[str, Callable[[], Job]] = {
+    **{shape: _brain(shape) for shape in SHAPES},
+    "read frames": _read,
+    "write frames": _write,
+    "encode messages": _encode_messages,
+    "decode messages": _decode_messages,
+    "encode values": _encode_values,
+    "decode values": _decode_values,
+}
 
 
 def available() -> bool:
@@ -33,23 +134,43 @@ def available() -> bool:
     return shutil.which("valgrind") is not None
 
 
-def instructions_per_task(shapes: Sequence[str]) -> dict[str, float]:
-    """Instructions per task of a graph of each shape, arrival and release included.
+class Counted:
+    """What suites of instructions derive from: all jobs are counted in one run, whose figures they share.
+
+    asv fills a cache once for each function that does it, whoever's it is. Skipped without valgrind.
+    """
+
+    timeout = 300
+
+    def setup_cache(self) -> dict[str, float]:
+        """Instructions of all jobs; empty without valgrind."""
+        return instructions(list(JOBS)) if available() else {}
+
+    setup_cache.timeout = 300  # type: ignore[attr-defined]
+
+    def setup(self, counted: dict[str, float], *params: object) -> None:
+        """Skip where nothing was counted."""
+        if not counted:
+            raise NotImplementedError("valgrind is not installed")
+
+
+def instructions(names: Sequence[str]) -> dict[str, float]:
+    """Instructions per thing of each of these jobs.
 
     Raises RuntimeError where valgrind or the program under it fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
         tool += [f"--toggle-collect={_GATE}", f"--dump-after={_GATE}"]
-        program = [sys.executable, "-m", "benchmarks.callgrind", *shapes]
+        program = [sys.executable, "-m", "benchmarks.callgrind", *names]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         done = subprocess.run(
             [*tool, *program], check=False, cwd=_ROOT, env=environment, capture_output=True, text=True
         )
-        counts = [_total(Path(folder, f"out.{i + 1}")) for i in range(len(shapes))]
+        counts = [_total(Path(folder, f"out.{i + 1}")) for i in range(len(names))]
     if done.returncode or not all(counts):
         raise RuntimeError(f"callgrind failed ({done.returncode}): {done.stderr[-2000:]}")
-    return {shape: n / len(graph(shape, _TASKS).keys) for shape, n in zip(shapes, counts, strict=True)}
+    return {name: n / JOBS[name]().things for name, n in zip(names, counts, strict=True)}
 
 
 def _total(dump: Path) -> int:
@@ -60,23 +181,32 @@ def _total(dump: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def main(shapes: Sequence[str]) -> None:
-    """What is counted: each graph once to get warm, and once through the gate."""
-    for shape in shapes:
-        message = message_of(graph(shape, _TASKS))
-        ZeroCluster(10).run(message)
-        _counted.append((ZeroCluster(10), message))
-        ctypes.pythonapi.PyRun_SimpleString(b"import __main__; __main__.run_counted()")
+def main(names: Sequence[str]) -> None:
+    """What is counted: each job once to get warm, and once through the gate."""
+    _leave_out_package(_FRAMING)
+    for name in names:
+        JOBS[name]().run()
+        _waiting.append(JOBS[name]())
+        ctypes.pythonapi.PyRun_SimpleString(b"import __main__; __main__.run_waiting()")
 
 
-#: The cluster and the graph that are to be run through the gate.
-_counted: list[tuple[ZeroCluster, UpdateGraph]] = []
+def _leave_out_package(module: str) -> None:
+    """Let a module be imported without the rest of its package: under valgrind an import takes fifty times as long."""
+    package = module.rpartition(".")[0]
+    found = importlib.util.find_spec(package)
+    if found is not None and package not in sys.modules:
+        bare = types.ModuleType(package)
+        bare.__path__ = list(found.submodule_search_locations or ())
+        sys.modules[package] = bare
 
 
-def run_counted() -> None:
+#: The job that is to be run through the gate.
+_waiting: list[Job] = []
+
+
+def run_waiting() -> None:
     """Called by way of the gate."""
-    cluster, message = _counted.pop()
-    cluster.run(message)
+    _waiting.pop().run()
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ class _OnStage:
     """A client of a cluster in this process."""
 
     protocol = "inproc"
+    workers = 1
 
     def setup(self, *params):
-        self.stage = Stage(protocol=self.protocol)
+        self.stage = Stage(self.workers, self.protocol)
         self.stage.__enter__()
         self.client = Client(self.stage.address, security=self.stage.security, set_as_default=False)
         self.client.submit(operator.neg, 1).result(30)
@@ -105,6 +106,26 @@ class LoneTask(_OnStage):
         return self._spent("wakeups")
 
     track_wakeups.unit = "wake-ups/task"
+
+
+class Dependencies(_OnStage):
+    """Values that one worker holds and tasks on another one need: through both agents, from submit to result."""
+
+    params = (["tcp", "tls"], [1_000, 1_000_000])
+    param_names = ("protocol", "size")
+    repeat = (2, 5, 2.0)
+    workers = 2
+
+    def setup(self, protocol, size):
+        self.protocol = protocol
+        super().setup()
+        self.held = self.client.map(bytes, [size] * 20, pure=False, workers=["0"])
+        wait(self.held, timeout=60)
+
+    def time_fetch(self, protocol, size):
+        lengths = [self.client.submit(len, value, pure=False, workers=["1"]) for value in self.held]
+        if set(self.client.gather(lengths)) != {size}:
+            raise AssertionError("a value came in another size")
 
 
 class Conversion:

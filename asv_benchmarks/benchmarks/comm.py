@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from benchmarks import callgrind
 from benchmarks.sizes import and_large
 from benchmarks.stage import security_for
 from gnomon.runtime import config
 from gnomon.runtime.comm import Handlers, connect, listen, new_event_loop
+from gnomon.runtime.comm.framing import USUAL_BUFFER, FrameReader, encode_batches, prefix
 from gnomon.runtime.messages import Request
 
 #: Transport, backend and loop side by side; inproc has no backend.
@@ -206,6 +208,52 @@ class Counters(_OnPair):
         return self._spent("writes")
 
     track_writes.unit = "writes/message"
+
+
+class Framing:
+    """Frames without a socket: many small ones cut from the bytes of a stream, and made of small messages."""
+
+    def setup(self):
+        self.messages = [[Request(i, "small", {"number": i})] for i in range(_BURST)]
+        self.stream = memoryview(b"".join(map(_framed, self.messages)))
+
+    def time_read(self):
+        for _ in range(10):
+            reader = FrameReader(USUAL_BUFFER)
+            reader.usual = USUAL_BUFFER
+            at = found = 0
+            while at < len(self.stream):
+                buffer = reader.get_buffer()
+                taken = self.stream[at : at + len(buffer)]
+                buffer[: len(taken)] = taken
+                reader.advance(len(taken))
+                at += len(taken)
+                while reader.next_frame() is not None:
+                    found += 1
+            if found != _BURST:
+                raise AssertionError(f"{found} frames of {_BURST}")
+
+    def time_write(self):
+        for messages in self.messages:
+            _framed(messages)
+
+
+class Instructions(callgrind.Counted):
+    """Instructions per small frame, by valgrind's callgrind."""
+
+    params = (["read", "write"],)
+    param_names = ("way",)
+
+    def track_instructions(self, counted, way):
+        return counted[f"{way} frames"]
+
+    track_instructions.unit = "instructions/frame"
+
+
+def _framed(messages):
+    """The bytes of a small batch on the wire."""
+    (body,) = encode_batches(messages, USUAL_BUFFER)
+    return prefix(body) + body
 
 
 class Connecting:

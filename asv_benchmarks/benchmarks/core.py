@@ -10,9 +10,9 @@ import sys
 import tracemalloc
 
 from benchmarks import callgrind
-from benchmarks.graphs import SHAPES, graph, message_of
+from benchmarks.graphs import SHAPES, message
 from benchmarks.sizes import and_large
-from benchmarks.zero_worker import ZeroCluster, brain_seconds
+from benchmarks.zero_worker import ZeroCluster, brain_seconds, placement_seconds
 
 
 class ZeroWorker:
@@ -24,11 +24,27 @@ class ZeroWorker:
     timeout = 300
 
     def setup(self, shape, tasks, workers):
-        self.message = message_of(graph(shape, tasks))
+        self.message = message(shape, tasks)
         self.cluster = ZeroCluster(workers)
         gc.collect()
 
     def time_graph(self, shape, tasks, workers):
+        self.cluster.run(self.message)
+
+
+class Placement:
+    """CPU of the placement passes alone: choosing a worker for each task, and giving it the task."""
+
+    params = (["map", "random", "shuffle"], [100])
+    param_names = ("shape", "workers")
+    timer = staticmethod(placement_seconds)
+
+    def setup(self, shape, workers):
+        self.message = message(shape, 10_000)
+        self.cluster = ZeroCluster(workers)
+        gc.collect()
+
+    def time_passes(self, shape, workers):
         self.cluster.run(self.message)
 
 
@@ -40,7 +56,7 @@ class SmallValues:
     timer = staticmethod(brain_seconds)
 
     def setup(self, shape, tasks):
-        self.message = message_of(graph(shape, tasks))
+        self.message = message(shape, tasks)
         self.cluster = ZeroCluster(100, inline=True)
         gc.collect()
 
@@ -55,7 +71,7 @@ class Counters:
     param_names = ("shape",)
 
     def setup(self, shape):
-        self.message = message_of(graph(shape, 2_000))
+        self.message = message(shape, 2_000)
         self.tasks = len(self.message.keys)
 
     def _counts(self):
@@ -117,21 +133,11 @@ class Counters:
     track_allocations.unit = "blocks held/task"
 
 
-class Instructions:
-    """Instructions of the brain per task, by valgrind's callgrind; all shapes in one run of it."""
+class Instructions(callgrind.Counted):
+    """Instructions of the brain per task, by valgrind's callgrind."""
 
     params = (list(SHAPES),)
     param_names = ("shape",)
-    timeout = 300
-
-    def setup_cache(self):
-        return callgrind.instructions_per_task(list(SHAPES)) if callgrind.available() else {}
-
-    setup_cache.timeout = 300
-
-    def setup(self, counted, shape):
-        if not counted:
-            raise NotImplementedError("valgrind is not installed")
 
     def track_instructions(self, counted, shape):
         return counted[shape]

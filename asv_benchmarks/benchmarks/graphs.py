@@ -1,6 +1,6 @@
 """Graphs of tasks by shape, as clients send them; the same ones every time.
 
-Contents: Graph, SHAPES, graph, message_of; frame_shuffle for the task-based shuffle of a data frame.
+Contents: Graph, SHAPES, graph, message_of, message; frame_shuffle for the task-based shuffle of a data frame.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gnomon.runtime.messages import UpdateGraph
 
-__all__ = ["SHAPES", "Graph", "frame_shuffle", "graph", "message_of"]
+__all__ = ["SHAPES", "Graph", "frame_shuffle", "graph", "message", "message_of"]
 
 CODE = b"a pickled function"
 
@@ -150,3 +151,9 @@ def message_of(graph: Graph, first_future: int = 1) -> UpdateGraph:
         (),
         tuple(future_ids),
     )
+
+
+@lru_cache(maxsize=2)
+def message(shape: str, n: int) -> UpdateGraph:
+    """The message of a graph of a shape; kept, because asv prepares each sample anew."""
+    return message_of(graph(shape, n))

@@ -9,9 +9,9 @@ import threading
 import time
 
 from gnomon.profiler import Sampler, Session, region
-from gnomon.profiler.regions import enter, leave, slot
-from gnomon.profiler.session import Bucket, Function, Nodes, Samples, Thread
-from gnomon.profiler.system import SystemMonitor
+from gnomon.profiler.machine.system import SystemMonitor
+from gnomon.profiler.marks.regions import enter, leave, slot
+from gnomon.profiler.sessions.session import Bucket, Function, Nodes, Samples, Thread
 
 _spent = 0.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import pickle
 
+from benchmarks import callgrind
 from benchmarks.graphs import graph, message_of
 from benchmarks.values import FAMILIES, value
 from benchmarks.zero_worker import ZeroCluster
@@ -181,6 +182,23 @@ class Messages:
         return len(self.data) / 1_000
 
     track_bytes.unit = "bytes/task"
+
+
+class Instructions(callgrind.Counted):
+    """Instructions per small message, and per small value, by valgrind's callgrind."""
+
+    params = (["messages", "values"],)
+    param_names = ("what",)
+
+    def track_encode(self, counted, what):
+        return counted[f"encode {what}"]
+
+    track_encode.unit = "instructions each"
+
+    def track_decode(self, counted, what):
+        return counted[f"decode {what}"]
+
+    track_decode.unit = "instructions each"
 
 
 class Segments:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import operator
 import tracemalloc
+
+import psutil
 
 from benchmarks.graphs import frame_shuffle, graph, message_of
 from benchmarks.growth import exponent
@@ -11,6 +14,7 @@ from benchmarks.sizes import and_large
 from benchmarks.stage import Stage
 from benchmarks.swarm import Swarm
 from benchmarks.zero_worker import ZeroCluster, brain_seconds
+from gnomon.runtime import Client, LocalCluster
 
 _TASKS = 5_000
 
@@ -48,6 +52,31 @@ class Memory:
             tracemalloc.stop()
 
     track_memory.unit = "bytes held/worker"
+
+
+class Resident:
+    """Memory of a whole cluster of two workers in processes of their own, idle after a thousand tasks, by part."""
+
+    params = (["scheduler", "workers"],)
+    param_names = ("part",)
+    timeout = 120
+
+    def track_memory(self, part):
+        """Shared pages count by their share, where the system tells it."""
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            client.gather(client.map(operator.neg, range(1_000)))
+            agents = {unit.pid for unit in cluster.workers.values()}
+            found = 0
+            for process in psutil.Process().children(recursive=True):
+                if bool({process.pid, process.ppid()} & agents) == (part == "workers"):
+                    memory = process.memory_full_info()
+                    found += getattr(memory, "pss", memory.uss)
+        return found / 1e6
+
+    track_memory.unit = "MB"
 
 
 class Growth:

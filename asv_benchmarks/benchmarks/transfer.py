@@ -19,7 +19,10 @@ class _Store:
         self.values = {}
 
     def prepare(self, wanted):
-        pass
+        self.wanted = len(wanted)
+
+    def told(self):
+        return ("ndarray",) * self.wanted, 0.0
 
     def get(self, task_id, attempt, timeout):
         return self.values.get((task_id, attempt))

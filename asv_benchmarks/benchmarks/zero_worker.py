@@ -4,7 +4,7 @@ What is measured is the brain alone (reactor, placement, outbox), from the arriv
 the time that the simulated workers take to write their answers is left out. ``python -m benchmarks.zero_worker
 [TASKS]`` prints what a task costs, by shape and by number of workers, and how the cost grows.
 
-Contents: ZeroCluster, Cost, Counts, brain_seconds.
+Contents: ZeroCluster, Cost, Counts, brain_seconds, placement_seconds.
 """
 
 from __future__ import annotations
@@ -31,16 +31,21 @@ from gnomon.runtime.messages import (
     encode,
 )
 
-__all__ = ["Cost", "Counts", "ZeroCluster", "brain_seconds"]
+__all__ = ["Cost", "Counts", "ZeroCluster", "brain_seconds", "placement_seconds"]
 
 _VALUE = b"\x80\x05K\x01."
 
-_spent = 0.0
+_spent = _placing = 0.0
 
 
 def brain_seconds() -> float:
     """CPU seconds that brains of this process have used so far: a timer for asv that leaves the workers out."""
     return _spent
+
+
+def placement_seconds() -> float:
+    """CPU seconds that placement passes of this process have used so far, a part of ``brain_seconds``."""
+    return _placing
 
 
 class Cost(NamedTuple):
@@ -151,6 +156,7 @@ class ZeroCluster:
 
     def _run(self) -> tuple[float, int]:
         """Turn by turn until nothing is left to do; CPU seconds, and futures that are done."""
+        global _placing
         model, outbox, clock, counts = self.model, self.outbox, time.thread_time, self.counts
         running = 0.0
         done = 0
@@ -158,6 +164,7 @@ class ZeroCluster:
             begin = clock()
             if model.placement_wanted:
                 placement.run(model, outbox, 1.0)
+                _placing += clock() - begin
             mails = outbox.drain_workers()
             news = outbox.drain_clients()
             outbox.take_records()

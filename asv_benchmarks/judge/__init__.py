@@ -12,5 +12,8 @@ Contents:
     verdict     the decision
     summary     its text
     driver      asv in interleaved rounds
+    evidence    what goes with a regression: its commit, a diff of recordings
+    plants      slow-downs to be planted
+    campaign    how the judge is judged: nothing changed, or something planted
     __main__    ``python -m judge``
 """

@@ -1,8 +1,9 @@
 """A folder of interleaved rounds of two commits, and its reading.
 
-Layout: ``manifest.json`` says what was compared; ``screen/NN/SIDE`` and ``confirm/NN/SIDE`` are results folders of asv,
-one per round and side. Sides are ``base``, ``head`` and, where a null run was asked for, ``null``: the base once more.
-The confirming rounds are measured afterwards, only for the benchmarks that the first ones made suspect.
+Layout: ``manifest.json`` says what was compared; ``count/NN/SIDE``, ``screen/NN/SIDE`` and ``confirm/NN/SIDE`` are
+results folders of asv, one per round and side. Sides are ``base``, ``head`` and, where a null run was asked for,
+``null``: the base once more. Counters have a few rounds of their own where they are known beforehand. The confirming
+rounds are measured last, only for the benchmarks that the others made suspect.
 
 Reading checks that everything that must agree does, and raises BrokenResultsError where not.
 """
@@ -17,10 +18,22 @@ from typing import Any
 
 from .results import BrokenResultsError, Row, SideRound, read_side
 
-__all__ = ["BASE", "CONFIRM", "HEAD", "NULL", "SCREEN", "Build", "Comparison", "Measured", "Stage", "read_comparison"]
+__all__ = [
+    "BASE",
+    "CONFIRM",
+    "COUNT",
+    "HEAD",
+    "NULL",
+    "SCREEN",
+    "Build",
+    "Comparison",
+    "Measured",
+    "Stage",
+    "read_comparison",
+]
 
 BASE, HEAD, NULL = "base", "head", "null"
-SCREEN, CONFIRM = "screen", "confirm"
+COUNT, SCREEN, CONFIRM = "count", "screen", "confirm"
 
 Rounds = list[list[float]]
 
@@ -63,6 +76,7 @@ class Comparison:
     base: Build
     head: Build
     machine: str
+    count: Stage
     screen: Stage
     confirm: Stage
 
@@ -82,13 +96,13 @@ def read_comparison(folder: Path) -> Comparison:
     if base.compiled != head.compiled:
         raise BrokenResultsError(f"different builds: the base is {base.compiled}, the head is {head.compiled}")
     commits = {BASE: base.commit, HEAD: head.commit, NULL: base.commit}
-    rounds = {stage: _read_rounds(folder / stage, sides) for stage in (SCREEN, CONFIRM)}
-    if not rounds[SCREEN]:
-        raise BrokenResultsError(f"no rounds in {folder / SCREEN}")
-    everything = rounds[SCREEN] + rounds[CONFIRM]
+    rounds = {stage: _read_rounds(folder / stage, sides) for stage in (COUNT, SCREEN, CONFIRM)}
+    everything = rounds[COUNT] + rounds[SCREEN] + rounds[CONFIRM]
+    if not everything:
+        raise BrokenResultsError(f"no rounds in {folder}")
     _check_failures(everything)
     machine = _check_origins(everything, commits)
-    return Comparison(base, head, machine, _join(rounds[SCREEN]), _join(rounds[CONFIRM]))
+    return Comparison(base, head, machine, *[_join(rounds[stage]) for stage in (COUNT, SCREEN, CONFIRM)])
 
 
 def _read_rounds(folder: Path, sides: Sequence[str]) -> list[dict[str, SideRound]]:

@@ -1,8 +1,9 @@
 """Makes asv measure two commits in interleaved rounds, in a folder that ``comparison`` reads.
 
 Each side has an asv environment of its own, so that nothing is installed between rounds; each round is one ``asv run``
-per side with a results folder of its own, base first in one round and head first in the next. After the first rounds
-those benchmarks that look changed are measured again. Builds, discovery and processes are asv's.
+per side with a results folder of its own, base first in one round and head first in the next. Counters come first, and
+need two rounds to show that they don't vary; then the rounds of what is timed; then those benchmarks that look changed
+are measured again. Builds, discovery and processes are asv's.
 """
 
 from __future__ import annotations
@@ -18,20 +19,35 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .comparison import BASE, CONFIRM, HEAD, NULL, SCREEN, Build, read_comparison
+from .comparison import BASE, CONFIRM, COUNT, HEAD, NULL, SCREEN, Build, Comparison, read_comparison
 from .results import BrokenResultsError, Row
 from .statistics import LEAST_ROUNDS
-from .verdict import Rules, suspects
+from .verdict import Change, Rules, judge, suspects
 
-__all__ = ["PROBE", "Plan", "find_commit", "gate_patterns", "measure"]
+__all__ = [
+    "PROBE",
+    "Plan",
+    "commit_of",
+    "derived_config",
+    "environment_python",
+    "exactly",
+    "gate_patterns",
+    "measure",
+    "output_of",
+    "surroundings_of",
+]
 
 PROBE = """
 from gnomon.runtime.build import is_compiled
 from gnomon.runtime.core import reactor
 print("compiled" if is_compiled(reactor) else "pure Python")
 """
-MOST_SUSPECTS = 12
+MOST_SUSPECTS = 8
 """How many benchmarks are measured again at most; a regression needs one, and the strongest come first."""
+COUNTING = 2
+"""Rounds of counters: the second shows whether they are the same every time."""
+SAMPLING = {"warmup_time": "0.02", "repeat": "(2,4,0.25)"}
+"""Samples in one round of one side: few, since it is rounds that count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +59,9 @@ class Plan:
     base: str
     head: str
     patterns: Sequence[str]
-    """Regular expressions of asv's ``--bench``; none: every benchmark."""
+    """Regular expressions of asv's ``--bench`` for what is measured in rounds; none: every benchmark."""
+    counters: Sequence[str] = ()
+    """The same for counters that should not vary, so that two rounds are enough."""
     rounds: int = 9
     confirming: int = 16
     null: bool = False
@@ -54,12 +72,19 @@ class Plan:
     """Python code that prints how the installed project was built."""
     attributes: Sequence[str] = field(default=())
     """Attributes of all benchmarks to override, as NAME=VALUE, for example ``sample_time=0.05``."""
+    environments: Path | None = None
+    """The folder of the sides' environments, kept between comparisons; without one, in asv's folder."""
+    head_environment: str = "env-head"
+    """The name of the head's, where many heads are compared with one base and each keeps its own."""
 
 
-def gate_patterns(benchmarks: Path) -> list[str]:
-    """The pattern that ``gate.py`` in the benchmarks' folder writes when it is run; none (everything) without it."""
+def gate_patterns(benchmarks: Path, part: str) -> list[str]:
+    """The pattern of a part, ``times`` or ``counters``, that ``gate.py`` in the benchmarks' folder writes when run.
+
+    Without a gate there is none, which is every benchmark among the times.
+    """
     source = benchmarks / "gate.py"
-    return [_output([sys.executable, str(source)], dict(os.environ))] if source.exists() else []
+    return [output_of([sys.executable, str(source), part], dict(os.environ))] if source.exists() else []
 
 
 def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
@@ -71,42 +96,27 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
         raise ValueError(f"at least {LEAST_ROUNDS} rounds are needed")
     shutil.rmtree(plan.folder, ignore_errors=True)
     plan.folder.mkdir(parents=True)
-    commits = {BASE: _commit(plan, plan.base), HEAD: _commit(plan, plan.head)}
+    commits = {BASE: commit_of(plan, plan.base), HEAD: commit_of(plan, plan.head)}
     commits[NULL] = commits[BASE]
     _asv(plan, ["machine", "--yes"], check=True)
-    patterns = list(plan.patterns)
-    _run_rounds(plan, SCREEN, plan.rounds, commits, patterns, tell)
-    found = suspects(read_comparison(plan.folder), rules)[:MOST_SUSPECTS]
-    if found and plan.confirming:
+    if plan.counters:
+        _run_rounds(plan, COUNT, COUNTING, commits, list(plan.counters), tell)
+    if plan.patterns or not plan.counters:
+        _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell)
+    comparison = read_comparison(plan.folder)
+    found = suspects(comparison, rules)[:MOST_SUSPECTS]
+    if found and plan.confirming and not _settled(comparison, rules):
         tell(f"measuring again: {', '.join(row.selector for row in found)}")
-        _run_rounds(plan, CONFIRM, plan.confirming, commits, [_exactly(row) for row in found], tell)
+        _run_rounds(plan, CONFIRM, plan.confirming, commits, [exactly(row) for row in found], tell)
 
 
-def find_commit(plan: Plan, row: Row) -> str:
-    """Let asv search the commits between base and head for the one that made a row slower; its answer, in words.
-
-    asv halves the range by single runs, so this is sure only for a change well above the noise. The range begins with
-    the base itself, because asv never names a range's first commit.
-    """
-    base, head = _commit(plan, plan.base), _commit(plan, plan.head)
-    path = plan.folder / "find.json"
-    path.write_text(json.dumps(_derived_config(plan, HEAD, head, plan.folder / "find"), indent=1), encoding="utf-8")
-    command = ["find", f"{base}^..{head}", _exactly(row), "--config", str(path), "--skip-save"]
-    done = subprocess.run(
-        [sys.executable, "-m", "asv", *command],
-        cwd=plan.config.parent,
-        env=_surroundings(plan),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = re.search(r"Greatest regression found: (.+)", done.stdout)
-    if found is None:
-        return f"The commit that made `{row.selector}` slower was not found: {done.stdout.strip()[-300:]}"
-    return f"`{row.selector}` became slower with {found[1].strip()}."
+def _settled(comparison: Comparison, rules: Rules) -> bool:
+    """Whether counters say already that something got slower; no more rounds can take that back."""
+    return any(found.exact for found in judge(comparison, rules).of(Change.REGRESSION))
 
 
-def _exactly(row: Row) -> str:
+def exactly(row: Row) -> str:
+    """The pattern of asv's ``--bench`` for one row."""
     return f"^{re.escape(row.selector)}$"
 
 
@@ -118,26 +128,28 @@ def _run_rounds(
         tell(f"{stage} round {number + 1} of {rounds}")
         for side in sides if number % 2 == 0 else sides[::-1]:
             _run_side(plan, f"{stage}/{number:02}/{side}", side, commits[side], patterns)
-        if stage == SCREEN and number == 0:
+        if number == 0 and not (plan.folder / "manifest.json").exists():
             _write_manifest(plan, commits)
+        if number == 0:
             read_comparison(plan.folder)  # stops here if anything failed
 
 
 def _run_side(plan: Plan, results: str, side: str, commit: str, patterns: list[str]) -> None:
     """One ``asv run``; asv returns 2 when a benchmark failed, which the results say as well."""
-    config = _derived_config(plan, side, commit, plan.folder / results)
+    config = derived_config(plan, side, commit, plan.folder / results)
     path = plan.folder / f"{side}.json"
     path.write_text(json.dumps(config, indent=1), encoding="utf-8")
     arguments = ["run", f"{commit}^!", "--config", str(path), "--record-samples", "--show-stderr", "-a", "rounds=1"]
     arguments += ["--launch-method", "forkserver"]  # imports the suite once a round, not once a benchmark
-    for attribute in plan.attributes:
-        arguments += ["-a", attribute]
+    chosen = SAMPLING | dict(attribute.split("=", 1) for attribute in plan.attributes)
+    for name, value in chosen.items():
+        arguments += ["-a", f"{name}={value}"]
     for pattern in patterns:
         arguments += ["--bench", pattern]
     _asv(plan, arguments)
 
 
-def _derived_config(plan: Plan, side: str, commit: str, results: Path) -> dict[str, Any]:
+def derived_config(plan: Plan, side: str, commit: str, results: Path) -> dict[str, Any]:
     """The project's configuration with one environment, kept per side, and folders that are absolute."""
     config: dict[str, Any] = json.loads(plan.config.read_text(encoding="utf-8"))
     here = plan.config.parent
@@ -156,7 +168,8 @@ def _derived_config(plan: Plan, side: str, commit: str, results: Path) -> dict[s
 
 def _environment(plan: Plan, side: str) -> Path:
     """Where a side's environment is kept between comparisons; the null run uses the base's."""
-    return (plan.config.parent / ".asv" / "compare" / f"env-{HEAD if side == HEAD else BASE}").resolve()
+    folder = plan.environments or plan.config.parent / ".asv" / "compare"
+    return (folder / (plan.head_environment if side == HEAD else "env-base")).resolve()
 
 
 def _write_manifest(plan: Plan, commits: dict[str, str]) -> None:
@@ -170,39 +183,50 @@ def _write_manifest(plan: Plan, commits: dict[str, str]) -> None:
 
 def _probe(plan: Plan, side: str, name: str, commit: str) -> Build:
     """Ask the installed project how it was built."""
-    status = sorted(_environment(plan, side).glob("*/asv-install-status.json"))
-    installed = [path for path in status if json.loads(path.read_text(encoding="utf-8"))["commit_hash"] == commit]
-    if not installed:
-        raise BrokenResultsError(f"the {side} ({name}, {commit[:10]}) could not be built or installed")
-    python = str(installed[-1].parent / "bin" / "python")
+    python = environment_python(plan, side, commit)
     # asv's matrix chooses the interpreted twin for the runs; here that is for us to do.
-    surroundings = _surroundings(plan) | ({"GNOMON_PURE": "1"} if plan.pure else {})
-    compiled = _output([python, "-c", plan.probe], surroundings)
-    packages = _output([python, "-m", "pip", "freeze", "--exclude-editable"], surroundings).splitlines()
+    surroundings = surroundings_of(plan) | ({"GNOMON_PURE": "1"} if plan.pure else {})
+    compiled = output_of([python, "-c", plan.probe], surroundings)
+    packages = output_of([python, "-m", "pip", "freeze", "--exclude-editable"], surroundings).splitlines()
     return Build(name, commit, compiled, tuple(line for line in packages if "@ file:" not in line))
 
 
-def _commit(plan: Plan, name: str) -> str:
+def environment_python(plan: Plan, side: str, commit: str) -> str:
+    """The interpreter with a side's build. Raises BrokenResultsError if the commit is not installed there."""
+    status = sorted(_environment(plan, side).glob("*/asv-install-status.json"))
+    installed = [path for path in status if json.loads(path.read_text(encoding="utf-8"))["commit_hash"] == commit]
+    if not installed:
+        raise BrokenResultsError(f"the {side} ({commit[:10]}) could not be built or installed")
+    return str(installed[-1].parent / "bin" / "python")
+
+
+def commit_of(plan: Plan, name: str) -> str:
+    """The full hash of a commit. Raises BrokenResultsError if there is none of this name."""
     command = ["git", "-C", str(plan.config.parent), "rev-parse", "--verify", f"{name}^{{commit}}"]
-    return _output(command, dict(os.environ))
+    return output_of(command, dict(os.environ))
 
 
-def _output(command: list[str], surroundings: dict[str, str]) -> str:
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+def output_of(command: list[str], surroundings: dict[str, str], folder: Path | None = None) -> str:
+    """What a command prints that runs in a folder. Raises BrokenResultsError if it fails."""
+    done = subprocess.run(command, env=surroundings, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BrokenResultsError(f"{' '.join(command[:4])} … failed: {done.stderr.strip()[-500:]}")
     return done.stdout.strip()
 
 
-def _surroundings(plan: Plan) -> dict[str, str]:
+def surroundings_of(plan: Plan) -> dict[str, str]:
     """A build that falls back to pure Python would be measured as a slow-down, so it must fail instead."""
     build = {} if plan.pure else {"GNOMON_REQUIRE_COMPILED": "1"}
+    # setuptools compiles one extension after the other unless a file says otherwise.
+    parallel = plan.folder / "build.cfg"
+    parallel.write_text(f"[build_ext]\nparallel = {os.cpu_count() or 1}\n", encoding="utf-8")
+    build["DIST_EXTRA_CONFIG"] = str(parallel)
     return {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")} | build
 
 
 def _asv(plan: Plan, arguments: list[str], *, check: bool = False) -> None:
     command = [sys.executable, "-m", "asv", *arguments]
-    surroundings = _surroundings(plan)
+    surroundings = surroundings_of(plan)
     # What asv tells goes to stderr; stdout is the verdict's.
     done = subprocess.run(command, cwd=plan.config.parent, env=surroundings, stdout=2, check=False)
     if check and done.returncode:

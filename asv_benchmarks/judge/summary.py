@@ -21,14 +21,15 @@ TITLES = {
 
 def describe(comparison: Comparison, judgement: Judgement) -> str:
     """The verdict, its circumstances, and a table per kind of change."""
-    rounds, confirming = _rounds(comparison)
+    counting, rounds, confirming = _rounds(comparison)
     lines = [
         f"## {TITLES[judgement.exit]}",
         "",
         f"- base: {_build(comparison.base)}",
         f"- head: {_build(comparison.head)}",
         f"- machine: {comparison.machine}",
-        f"- rounds: {rounds} interleaved, {confirming} more for {len(comparison.confirm.measured)} suspects",
+        f"- rounds: {rounds} interleaved, {counting} of counters alone, "
+        f"{confirming} more for {len(comparison.confirm.measured)} suspects",
         f"- {_counts(judgement)}",
         *_packages(comparison.base, comparison.head),
     ]
@@ -47,10 +48,13 @@ def describe_broken(reason: object) -> str:
     return f"## {TITLES[Exit.BROKEN]}\n\nNothing can be said about regressions: {reason}\n"
 
 
-def _rounds(comparison: Comparison) -> tuple[int, int]:
-    stages = (comparison.screen, comparison.confirm)
-    counts = [max((len(measured.base) for measured in stage.measured.values()), default=0) for stage in stages]
-    return counts[0], counts[1]
+def _rounds(comparison: Comparison) -> tuple[int, int, int]:
+    """Rounds of counters alone, of everything else, and of suspects."""
+    stages = (comparison.count, comparison.screen, comparison.confirm)
+    count, screen, confirm = [
+        max((len(measured.base) for measured in stage.measured.values()), default=0) for stage in stages
+    ]
+    return count, screen, confirm
 
 
 def _build(build: Build) -> str:
@@ -75,8 +79,8 @@ def _table(findings: Sequence[Finding]) -> list[str]:
     rows = ["| benchmark | before | after | ratio | sure within | counts past |", "|---|---|---|---|---|---|"]
     for found in findings:
         low, high = found.interval.low, found.interval.high
-        sure = "exact" if found.exact else f"{low:.3f} to {high:.3f}"
-        past = "any change" if found.exact else f"{found.threshold:.3f}"
+        sure = "counted" if found.exact else f"{low:.3f} to {high:.3f}"
+        past = "any change" if found.threshold == 1.0 else f"{found.threshold:.3f}"
         before, after = _quantity(found.before, found.unit), _quantity(found.after, found.unit)
         rows.append(f"| `{_name(found.row)}` | {before} | {after} | {found.interval.ratio:.3f} | {sure} | {past} |")
     return rows

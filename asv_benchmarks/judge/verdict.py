@@ -7,8 +7,9 @@ larger. A false alarm has to pass both steps, so the confirming level is the sha
 one row may use, divided by the first step's. Rows without confirming rounds, or that the first step did not suspect,
 get their plain share (Bonferroni).
 
-Counters that are the same in every round of a side are judged exactly: one more is a regression. Less is better, for
-counters as for times. Counters that vary are judged as times are, one sample a round.
+Counters that are the same in every round of a side are judged exactly: one more is a regression. Instructions are
+nearly exact (where memory lies moves them by some thousandths): the ranges of both sides must be apart by the factor.
+Less is better, for counters as for times. Counters that vary otherwise are judged as times are, one sample a round.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from statistics import median
 
 from .comparison import Comparison, Measured
 from .results import Row
-from .statistics import Interval, log_ratios, noise_floor, ratio_interval
+from .statistics import LEAST_ROUNDS, Interval, log_ratios, noise_floor, ratio_interval
 
 __all__ = ["Change", "Exit", "Finding", "Judgement", "Rules", "judge", "suspects"]
 
 PLAIN = 0.05
+NEARLY_EXACT = "instructions"
+"""How the unit of a counter begins that is the same every time but for a few thousandths."""
 
 
 class Change(enum.Enum):
@@ -58,6 +61,8 @@ class Rules:
     """The chance that a row without change becomes suspect."""
     tolerance: float = 1.25
     """A row counts as unchanged only if a slow-down by this ratio can be excluded (at 95 %); else it is too noisy."""
+    least_rows: int = 0
+    """Judge as if at least so many rows were compared by time: a part of a set, no more lenient than all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Finding:
     change: Change
     interval: Interval
     threshold: float
-    """The ratio the interval had to be past; 1.0 for exact counters."""
+    """The ratio the interval had to be past; 1.0 for exact counters, where any change counts."""
     exact: bool
     before: float
     after: float
@@ -93,18 +98,26 @@ def judge(comparison: Comparison, rules: Rules | None = None) -> Judgement:
     """Judge every row of a comparison. Raises ValueError if there are too few rounds for an interval."""
     rules = rules or Rules()
     confirm = comparison.confirm.measured
-    rows = comparison.screen.measured
-    share = rules.false_alarms / max(1, sum(not _exact(measured) for measured in rows.values()))
+    rows = _first_rounds(comparison)
+    timed = sum(not _by_range(measured) for measured in rows.values())
+    share = rules.false_alarms / max(1, timed, rules.least_rows)
     findings = tuple(_find(first, confirm.get(row), share, rules) for row, first in rows.items())
-    return Judgement(findings, comparison.screen.added, _exit_of([finding.change for finding in findings]))
+    added = comparison.count.added + comparison.screen.added
+    return Judgement(findings, added, _exit_of([finding.change for finding in findings]))
 
 
 def suspects(comparison: Comparison, rules: Rules | None = None) -> list[Row]:
-    """The rows worth confirming rounds, strongest first; those too noisy to exclude a slow-down come last."""
+    """The rows worth confirming rounds, strongest first; those too noisy to exclude a slow-down come last.
+
+    A counter that was measured in few rounds because it should not vary, and does, is one of these.
+    """
     rules = rules or Rules()
     ranked = []
-    for row, measured in comparison.screen.measured.items():
-        if _exact(measured):
+    for row, measured in _first_rounds(comparison).items():
+        if _by_range(measured):
+            continue
+        if _short(measured):
+            ranked.append((1, 0.0, row))
             continue
         ratios = log_ratios(measured.base, measured.head)
         interval = ratio_interval(ratios, PLAIN)
@@ -113,6 +126,11 @@ def suspects(comparison: Comparison, rules: Rules | None = None) -> list[Row]:
         elif interval.high > rules.tolerance:
             ranked.append((1, -interval.high, row))
     return [row for _, _, row in sorted(ranked)]
+
+
+def _first_rounds(comparison: Comparison) -> dict[Row, Measured]:
+    """All rows by their rounds before the confirming ones; one that was counted and timed keeps its timed rounds."""
+    return {**comparison.count.measured, **comparison.screen.measured}
 
 
 def _is_suspect(ratios: Sequence[float], rules: Rules) -> bool:
@@ -124,8 +142,12 @@ def _is_suspect(ratios: Sequence[float], rules: Rules) -> bool:
 
 
 def _find(first: Measured, second: Measured | None, share: float, rules: Rules) -> Finding:
-    if _exact(first) and (second is None or _exact(second)):
-        return _compare_counters(first)
+    if _by_range(first) and (second is None or _by_range(second)):
+        return _compare_counters(first, rules.factor if _nearly_exact(first) else 1.0)
+    if _short(first):
+        if second is None:
+            return _undecided(first)
+        first, second = second, None
     screening = log_ratios(first.base, first.head)
     level, ratios, judged = share, screening, first
     if second is not None:
@@ -156,12 +178,33 @@ def _exact(measured: Measured) -> bool:
     return (len(set(base)) == 1 and len(set(head)) == 1) or min(base + head) <= 0
 
 
-def _compare_counters(measured: Measured) -> Finding:
-    """Exact values differ or not; where they vary around zero, only ranges that don't touch differ."""
+def _nearly_exact(measured: Measured) -> bool:
+    return measured.counter and measured.unit.startswith(NEARLY_EXACT)
+
+
+def _by_range(measured: Measured) -> bool:
+    """Whether ranges decide, and no interval."""
+    return _exact(measured) or _nearly_exact(measured)
+
+
+def _short(measured: Measured) -> bool:
+    """A counter of so few rounds that only ranges could decide."""
+    return measured.counter and len(measured.base) < LEAST_ROUNDS
+
+
+def _undecided(measured: Measured) -> Finding:
+    """A counter that varies, of which there are too few rounds."""
+    before, after = _middle(measured.base), _middle(measured.head)
+    anything = Interval(after / before, 0.0, float("inf"))
+    return Finding(measured.row, Change.NOISY, anything, 1.0, False, before, after, measured.unit)
+
+
+def _compare_counters(measured: Measured, factor: float) -> Finding:
+    """Exact values differ or not; others differ where their ranges are apart by the factor."""
     base, head = [one[0] for one in measured.base], [one[0] for one in measured.head]
-    if min(head) > max(base):
+    if min(head) > max(base) * factor:
         change = Change.REGRESSION
-    elif max(head) < min(base):
+    elif max(head) * factor < min(base):
         change = Change.IMPROVEMENT
     else:
         change = Change.UNCHANGED
@@ -170,7 +213,7 @@ def _compare_counters(measured: Measured) -> Finding:
         ratio = after / before
     else:
         ratio = {Change.REGRESSION: float("inf"), Change.IMPROVEMENT: 1e-9}.get(change, 1.0)
-    return Finding(measured.row, change, Interval(ratio, ratio, ratio), 1.0, True, before, after, measured.unit)
+    return Finding(measured.row, change, Interval(ratio, ratio, ratio), factor, True, before, after, measured.unit)
 
 
 def _middle(rounds: Sequence[Sequence[float]]) -> float:

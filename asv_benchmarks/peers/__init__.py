@@ -7,6 +7,7 @@ Contents:
     workloads    what is run, and the functions that tasks call
     systems      how each system is started and fed, and which of its processes play which role
     measurement  one system's round: times and CPU
+    takes        what was measured so far
     page         the table and the plot in ``docs/performance.md``
     __main__     ``python -m peers``
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import psutil
@@ -27,12 +27,13 @@ class Taken:
     """CPU seconds by role."""
 
 
-def measure_system(system: System, sizes: Sizes, warm_up: Sizes) -> list[Taken]:
-    """Start a system, run each workload once to warm up and once for the record, and stop it."""
+def measure_system(system: System, sizes: Sizes, warm_up: Sizes, names: Collection[str]) -> list[Taken]:
+    """Start a system, run each of these workloads once to warm up and once for the record, and stop it."""
+    chosen = [workload for workload in WORKLOADS if workload.name in names]
     with system.start() as feed:
-        for workload in WORKLOADS:
+        for workload in chosen:
             workload.run(feed, warm_up)
-        return [_measure(workload, feed, sizes, system.role) for workload in WORKLOADS]
+        return [_measure(workload, feed, sizes, system.role) for workload in chosen]
 
 
 def _measure(workload: Workload, feed: Feed, sizes: Sizes, role: Callable[[psutil.Process], str]) -> Taken:

@@ -1,4 +1,4 @@
-"""Every benchmark runs once, with its first parameters, and leaves nothing behind; so that none rots."""
+"""Every benchmark runs once, every parameter has its turn, and nothing is left behind; so that none rots."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from benchmarks import callgrind, gate, sizes
 from benchmarks.graphs import SHAPES, frame_shuffle, graph, message_of
 from benchmarks.growth import exponent
+from judge.plants import PLANTS
 
 FOLDER = Path(benchmarks.__file__).parent
 KINDS = ("time_", "track_")
@@ -60,16 +61,29 @@ def nothing_left():
     assert not [thread for thread in new if thread.is_alive()]
 
 
-@pytest.mark.parametrize(("cls", "name"), list(found()))
-def test_it_runs(cls, name, monkeypatch):
-    if hasattr(cls, "setup_cache"):  # valgrind takes its time; it has a test of its own
-        monkeypatch.setattr(callgrind, "available", lambda: True)
-        monkeypatch.setattr(callgrind, "instructions_per_task", lambda shapes: dict.fromkeys(shapes, 1.0))
+def chosen():
+    """Every benchmark with its first parameters, and each value of a parameter with some benchmark of its class."""
+    classes = {}
+    for case in found():
+        cls, name = case.values
+        classes.setdefault(cls, []).append((case.id, name))
+    for cls, members in classes.items():
+        params = getattr(cls, "params", ())
+        for turn in range(max(map(len, params), default=1)):
+            arguments = [choices[turn % len(choices)] for choices in params]
+            for case, name in members if turn == 0 else [members[turn % len(members)]]:
+                yield pytest.param(cls, name, arguments, id=f"{case}-{turn}")
+
+
+@pytest.mark.parametrize(("cls", "name", "arguments"), list(chosen()))
+def test_it_runs(cls, name, arguments, monkeypatch):
+    # valgrind takes its time; it has a test of its own
+    monkeypatch.setattr(callgrind, "available", lambda: True)
+    monkeypatch.setattr(callgrind, "instructions", lambda names: dict.fromkeys(names, 1.0))
     benchmark = cls()
-    arguments = [choices[0] for choices in getattr(cls, "params", ())]
     assert len(arguments) == len(getattr(cls, "param_names", ()))
     if hasattr(benchmark, "setup_cache"):
-        arguments.insert(0, benchmark.setup_cache())
+        arguments = [benchmark.setup_cache(), *arguments]
     setup, teardown = (getattr(benchmark, hook, lambda *_: None) for hook in ("setup", "teardown"))
     setup(*arguments)
     try:
@@ -95,7 +109,7 @@ def test_counters_are_the_same_every_time():
     assert counted[0] == counted[1]
 
 
-@pytest.mark.parametrize("chosen", [*gate.GATE, *gate.COUNTERS])
+@pytest.mark.parametrize("chosen", [*gate.TIMES, *gate.COUNTERS])
 def test_the_gate_names_benchmarks_that_exist(chosen):
     assert [name for name in names() if re.match(chosen, name) and re.search(gate.pattern(), name)]
 
@@ -103,10 +117,26 @@ def test_the_gate_names_benchmarks_that_exist(chosen):
 def test_every_alternative_of_the_gate_is_there():
     """A bracket of alternatives half of which are gone would still match."""
     everything = list(names())
-    for chosen in gate.GATE:
+    for chosen in gate.TIMES:
         options = [re.split(r"\|", group) for group in re.findall(r"(?<!\\)\(([^()]*\|[^()]*)(?<!\\)\)", chosen)]
         for option in itertools.chain(*options):
             assert any(re.match(chosen, name) and re.search(option, name) for name in everything), (chosen, option)
+
+
+def test_parts_of_the_gate_are_apart():
+    """What is counted needs few rounds and what is timed many, so that each belongs to one part."""
+    times, counters = re.compile(gate.pattern(["times"])), re.compile(gate.pattern(["counters"]))
+    for name in names():
+        kind = name.partition("(")[0].rpartition(".")[2].partition("_")[0]
+        assert not (times.search(name) and kind != "time"), name
+        assert not (counters.search(name) and kind != "track"), name
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_the_gate_has_what_sees_a_planted_slowdown(plant):
+    for part in gate.PARTS:
+        seen = [name for name in names() if re.search(gate.pattern([part]), name) and re.search(plant.named, name)]
+        assert bool(seen) == (part in plant.parts), part
 
 
 def test_large_parameters_wait_to_be_asked_for(monkeypatch):
@@ -161,6 +191,18 @@ def test_exponents():
         exponent([10, 10], [1, 2])
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
 def test_instructions_are_counted():
-    assert 1_000 < callgrind.instructions_per_task(["map"])["map"] < 2_000_000
+    counted = callgrind.instructions(["map", "read frames"])
+    assert 1_000 < counted["map"] < 2_000_000
+    assert 100 < counted["read frames"] < 100_000
+
+
+@pytest.mark.parametrize("name", list(callgrind.JOBS))
+def test_what_valgrind_counts_can_be_done_twice(name):
+    for _ in range(2):
+        job = callgrind.JOBS[name]()
+        assert job.things > 0
+        job.run()

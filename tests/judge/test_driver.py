@@ -18,6 +18,20 @@ pytest.importorskip("virtualenv")
 PROBE = "print('pure Python')"
 STEPS = 60_000
 
+#: Stands for a build whose compiler is missing: it would go on without, unless told that it must not.
+NEEDS_A_COMPILER = """
+import os
+if os.environ.get("GNOMON_REQUIRE_COMPILED") == "1":
+    raise SystemExit("there is no compiler")
+"""
+
+#: The times in many rounds, the counter in two.
+GATE = """
+import sys
+if __name__ == "__main__":
+    print({"times": "time_", "counters": "track_"}[sys.argv[1]])
+"""
+
 BENCHMARKS = """
 import time
 
@@ -63,6 +77,7 @@ def project(tmp_path, monkeypatch):
     (repo / "bench" / "benchmarks").mkdir(parents=True)
     (repo / "bench" / "benchmarks" / "__init__.py").touch()
     (repo / "bench" / "benchmarks" / "work.py").write_text(BENCHMARKS)
+    (repo / "bench" / "benchmarks" / "gate.py").write_text(GATE)
     setup = "from setuptools import setup\nsetup(name='tiny', version='1', py_modules=['tiny'])\n"
     config = {
         "version": 1,
@@ -83,7 +98,9 @@ def project(tmp_path, monkeypatch):
         ("slow", source(STEPS * 2, 2), setup),
         ("chatty", source(STEPS, 3), setup),
         ("failing", source(STEPS, 2) + "\nraise ImportError('planted')\n", setup),
+        ("raising", source(STEPS, 2).replace("total = 0", "raise RuntimeError('planted')"), setup),
         ("unbuildable", source(STEPS, 2), "raise SystemExit('planted')"),
+        ("compiled", source(STEPS, 2), NEEDS_A_COMPILER + setup),
     ):
         (repo / "tiny.py").write_text(module)
         (repo / "setup.py").write_text(build)
@@ -93,8 +110,10 @@ def project(tmp_path, monkeypatch):
     return repo / "bench"
 
 
-def compare(project, head: str, *, rounds: int = 5, confirm: int = 6, more: Sequence[str] = ()) -> int:
-    arguments = ["compare", "base", head, "--config", str(project / "asv.conf.json"), "--probe", PROBE]
+def compare(
+    project, head: str, *, base: str = "base", rounds: int = 5, confirm: int = 6, more: Sequence[str] = ()
+) -> int:
+    arguments = ["compare", base, head, "--config", str(project / "asv.conf.json"), "--probe", PROBE]
     arguments += ["--folder", str(project / "rounds"), "--rounds", str(rounds), "--confirm", str(confirm)]
     return main([*arguments, *more])
 
@@ -120,12 +139,31 @@ def test_one_more_message_is_seen_and_its_commit_found(project, capfd):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_what_fails_is_a_broken_environment(project, capfd):
-    for head in ("failing", "unbuildable", "no-such-tag"):
-        assert compare(project, head, rounds=4, confirm=0) == 3
+    for head in ("failing", "raising", "unbuildable", "compiled", "no-such-tag"):
+        assert compare(project, head, rounds=4, confirm=0) == 3, head
         assert "Broken environment" in capfd.readouterr().out
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_base_that_fails_is_a_broken_environment(project, capfd):
+    for base in ("unbuildable", "raising", "no-such-tag"):
+        assert compare(project, "same", base=base, rounds=4, confirm=0) == 3, base
+        assert "Broken environment" in capfd.readouterr().out
+    assert compare(project, "compiled", rounds=4, confirm=0, more=["--pure"]) != 3  # no compiler is asked for
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_builds_of_different_kinds_are_a_broken_environment(project, capfd):
+    """A head that was built another way than its base is no slower, and no faster: it is another thing."""
+    probe = "import inspect, tiny; print('comment' if '# a comment' in inspect.getsource(tiny) else 'plain')"
+    assert compare(project, "same", rounds=4, confirm=0, more=["--probe", probe]) == 3
+    assert "different builds" in capfd.readouterr().out
+
+
 def test_gate_is_what_its_module_says(tmp_path):
-    assert gate_patterns(tmp_path) == []
-    (tmp_path / "gate.py").write_text("print('^core')")
-    assert gate_patterns(tmp_path) == ["^core"]
+    assert gate_patterns(tmp_path, "times") == []
+    (tmp_path / "gate.py").write_text("import sys; print('^core', *sys.argv[1:])")
+    assert gate_patterns(tmp_path, "times") == ["^core times"]
+    assert gate_patterns(tmp_path, "counters") == ["^core counters"]

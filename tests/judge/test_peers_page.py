@@ -8,6 +8,7 @@ import pytest
 
 from asv_benchmarks.peers.page import BEGIN, END, insert_section, section, svg
 from asv_benchmarks.peers.systems import PoolFeed
+from asv_benchmarks.peers.takes import Round, Takes, rounds_wanted
 from asv_benchmarks.peers.workloads import WORKLOADS, Sizes
 
 SIZES = Sizes(tasks=20, leaves=5, partitions=3, part_bytes=10, trips=2)
@@ -68,6 +69,28 @@ def test_broken_markers_are_refused(tmp_path, text):
     with pytest.raises(ValueError, match="markers"):
         insert_section(page, "new")
     assert page.read_text() == text
+
+
+def test_rounds_begin_with_another_system_each():
+    order = [(one.number, one.system) for one in rounds_wanted(["a", "b", "c"], ["map"], 3)]
+    assert order == [(0, "a"), (0, "b"), (0, "c"), (1, "b"), (1, "c"), (1, "a"), (2, "c"), (2, "a"), (2, "b")]
+
+
+def test_measuring_goes_on_with_what_is_missing(tmp_path):
+    path, sizes = tmp_path / "kept" / "takes.jsonl", {"tasks": 10}
+    wanted = rounds_wanted(["a", "b"], ["map", "tree"], 1)
+    takes = Takes(path, sizes, resume=True)
+    assert takes.missing(wanted) == wanted
+    took = {"tasks": 10, "seconds": 1.5, "cpu": {"client": 0.5}}
+    takes.add(0, "a", [{"workload": "map", **took}, {"workload": "tree", **took}])
+    takes.add(0, "b", [{"workload": "tree", **took}])
+    again = Takes(path, sizes, resume=True)
+    assert again.missing(wanted) == [Round(0, "b", ("map",))]
+    assert again.runs("a", "map") == [took]
+    assert again.runs("b", "map") == []
+    with pytest.raises(ValueError, match="other sizes"):
+        Takes(path, {"tasks": 11}, resume=True)
+    assert Takes(path, sizes, resume=False).missing(wanted) == wanted
 
 
 class AtOnce:

@@ -11,7 +11,7 @@ import pytest
 from asv_benchmarks.judge.__main__ import main
 from asv_benchmarks.judge.comparison import read_comparison
 from asv_benchmarks.judge.results import BrokenResultsError
-from asv_benchmarks.judge.verdict import Change, Exit, judge, suspects
+from asv_benchmarks.judge.verdict import Change, Exit, Rules, judge, suspects
 from tests.judge.folders import write_manifest, write_rounds, write_side
 
 STEADY = {"core.time_place": [0.01, 0.011, 0.0105], "core.track_messages": 2.0}
@@ -85,6 +85,68 @@ def test_counters_that_vary_need_more_than_their_scatter(tmp_path):
 def test_counters_may_be_zero(tmp_path):
     judgement = verdict(write_rounds(tmp_path, {"core.track_losses": 0.0}, {"core.track_losses": 1.0}))
     assert judgement.exit is Exit.REGRESSION
+
+
+def counted(folder, base, head, stage="count"):
+    for number, (ours, theirs) in enumerate(zip(base, head, strict=True)):
+        write_side(folder / stage / f"{number:02}" / "base", "base", ours)
+        write_side(folder / stage / f"{number:02}" / "head", "head", theirs)
+    return folder
+
+
+def test_two_rounds_of_counters_are_enough(tmp_path):
+    write_rounds(tmp_path, {"core.time_place": STEADY["core.time_place"]}, {"core.time_place": [0.01, 0.011, 0.0105]})
+    messages = [{"core.track_messages": 2.0}] * 2
+    more = [{"core.track_messages": 2.5}] * 2
+    assert verdict(counted(tmp_path, messages, more)).exit is Exit.REGRESSION
+    shutil.rmtree(tmp_path / "count")
+    judgement = verdict(counted(tmp_path, messages, messages))
+    assert judgement.exit is Exit.NO_REGRESSION
+    assert len(judgement.findings) == 2
+
+
+def test_counters_that_vary_where_they_should_not_are_measured_again(tmp_path):
+    write_manifest(tmp_path)
+    varying = [{"core.track_wakeups": 100.0}, {"core.track_wakeups": 101.0}]
+    counted(tmp_path, varying, varying)
+    assert [row.benchmark for row in suspects(read_comparison(tmp_path))] == ["core.track_wakeups"]
+    assert verdict(tmp_path).exit is Exit.NOISY
+    counted(tmp_path, varying * 4, varying * 4, stage="confirm")
+    assert verdict(tmp_path).exit is Exit.NO_REGRESSION
+    shutil.rmtree(tmp_path / "confirm")
+    twice = [{"core.track_wakeups": 200.0}, {"core.track_wakeups": 202.0}]
+    counted(tmp_path, varying * 4, twice * 4, stage="confirm")
+    assert verdict(tmp_path).exit is Exit.REGRESSION
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "code"),
+    [
+        ((1000.0, 1002.0), (1004.0, 1003.0), Exit.NO_REGRESSION),
+        ((1000.0, 1000.0), (1020.0, 1020.0), Exit.NO_REGRESSION),
+        ((1000.0, 1002.0), (1100.0, 1101.0), Exit.REGRESSION),
+        ((1000.0, 1002.0), (900.0, 901.0), Exit.IMPROVEMENT),
+    ],
+)
+def test_instructions_are_judged_by_ranges_and_the_factor(tmp_path, base, head, code):
+    write_manifest(tmp_path)
+    sides = [[{"core.track_instructions": value} for value in side] for side in (base, head)]
+    counted(tmp_path, *sides)
+    for path in tmp_path.glob("count/*/*/benchmarks.json"):
+        path.write_text(path.read_text().replace('"messages"', '"instructions/task"'))
+    assert not suspects(read_comparison(tmp_path))
+    assert verdict(tmp_path).exit is code
+
+
+def test_a_part_is_judged_as_severely_as_the_whole(tmp_path):
+    write_rounds(tmp_path, STEADY, STEADY | {"core.time_place": [0.0107, 0.0117, 0.0112]})
+    comparison = read_comparison(tmp_path)
+    assert judge(comparison).exit is Exit.REGRESSION
+    alone, among_many = [
+        judge(comparison, Rules(least_rows=rows)).of(Change.REGRESSION)[0].interval for rows in (0, 1_000)
+    ]
+    assert among_many.low < alone.low
+    assert among_many.high > alone.high
 
 
 def test_benchmarks_new_in_the_head_are_listed(tmp_path, capsys):
