@@ -43,6 +43,7 @@ def tests(session: nox.Session, build: str) -> None:
     env = install_project(session, build)
     session.install(*group("test"))
     session.run("tests/install-chromium.sh", external=True)
+    session.run("tests/install-nginx.sh", external=True)
     if session.posargs:
         session.run("pytest", *session.posargs, env=env)
         return
@@ -64,9 +65,10 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Strict types of all three packages and of the benchmarks' tools."""
-    session.install(*group("types"), *PROJECT["project"]["dependencies"], "numpy")
+    session.install(*group("types"), *PROJECT["project"]["dependencies"])
     session.run("mypy", "-p", "gnomon.runtime", "-p", "gnomon.profiler", "-p", "gnomon.reports")
-    session.run("mypy", "-p", "judge", "-p", "peers", env={"MYPYPATH": "asv_benchmarks"})
+    tools = ("-p", "judge", "-p", "peers", "-p", "pages")
+    session.run("mypy", *tools, env={"MYPYPATH": ":".join(("asv_benchmarks", "runtime", "profiler", "reports"))})
 
 
 @nox.session
@@ -87,6 +89,15 @@ def bench(session: nox.Session) -> None:
         session.run("asv", "run", *options, *session.posargs)
 
 
+def run_judge(session: nox.Session, *arguments: str) -> None:
+    """Run the judge of benchmarks, and leave with its exit code: nox makes every failure a 1, the judge says more."""
+    session.install("asv>=0.6.4", "virtualenv", "numpy")
+    command = [str(Path(session.bin, "python")), "-m", "judge", *arguments]
+    code = subprocess.run(command, cwd="asv_benchmarks", check=False).returncode
+    if code:
+        sys.exit(code)
+
+
 @nox.session(name="bench-compare")
 def bench_compare(session: nox.Session) -> None:
     """The gate's benchmarks of HEAD against a base: ``nox -s bench-compare -- BASE [HEAD] [options]``.
@@ -94,12 +105,13 @@ def bench_compare(session: nox.Session) -> None:
     Exit codes: 0 no regression, 1 regression, 2 no verdict (too noisy), 3 broken environment, 4 improvement.
     ``-- --help`` tells the options.
     """
-    session.install("asv>=0.6.4", "virtualenv", "numpy")
-    command = [str(Path(session.bin, "python")), "-m", "judge", "compare", *(session.posargs or ["main~1"])]
-    # nox makes every failure a 1; the judge's exit code says more.
-    code = subprocess.run(command, cwd="asv_benchmarks", check=False).returncode
-    if code:
-        sys.exit(code)
+    run_judge(session, "compare", *(session.posargs or ["main~1"]))
+
+
+@nox.session(name="bench-campaign")
+def bench_campaign(session: nox.Session) -> None:
+    """How the judge was validated: commits that are the same, and planted slow-downs; see ``docs/benchmarks.md``."""
+    run_judge(session, "campaign", *session.posargs)
 
 
 @nox.session(name="bench-peers")
