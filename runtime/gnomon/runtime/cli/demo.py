@@ -98,7 +98,7 @@ def _report(path: str) -> AbstractContextManager[Any]:
     offered = entry_points(group="gnomon.reports", name="performance_report")
     if not offered:
         return contextlib.nullcontext(None)
-    return _written(next(iter(offered)).load()(filename=path))
+    return _written(next(iter(offered)).load()(filename=path, stacklevel=3))
 
 
 @contextlib.contextmanager

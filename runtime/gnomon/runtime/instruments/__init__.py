@@ -7,5 +7,6 @@ Contents:
     series     columns of the measurements
     looptime   how long a loop worked and waited
     demand     what idle threads wait for
+    lines      what a process logs
     offloop    work that would hold up a loop
 """

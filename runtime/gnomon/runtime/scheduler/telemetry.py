@@ -63,6 +63,7 @@ __all__ = ["Telemetry"]
 #: Characters of a key, and of an error's text, that leave the scheduler.
 _KEY_TEXT = 512
 _ERROR_TEXT = 8192
+_LEVEL = 20
 
 #: The name under which totals of further prefixes are kept once the table of totals is full.
 _OTHER = "(other prefixes)"
@@ -300,8 +301,12 @@ class Telemetry:
             self._workers_forgotten += 1
 
     def append_report(self, worker_id: int, report: Mapping[str, Any], offset: float = 0.0) -> None:
-        """Record what a process measured of itself; see ``Observations``."""
+        """Record what a process measured of itself, see ``Observations``, and what it logged."""
         self._observations.append_report(worker_id, report, offset)
+        for lines in report.get("logs", {}).values():
+            name = self._workers[worker_id].name if worker_id in self._workers else f"worker {worker_id}"
+            for time, level, text in lines:
+                self.append_log(str(level)[:_LEVEL], f"{name}: {text}", float(time) + offset)
 
     def append_demand(self, worker_id: int, changes: DemandChanged, offset: float = 0.0) -> None:
         """Record what idle threads wait for; see ``Observations``."""
@@ -330,7 +335,7 @@ class Telemetry:
             group.last = now
 
     def append_log(self, level: str, text: str, now: float) -> None:
-        """Record a line of the scheduler's log."""
+        """Record a line of the scheduler's log, or of a worker's."""
         self._logs.append((now, level, _cut(text, _ERROR_TEXT)))
         self._logs_seen += 1
 

@@ -16,6 +16,7 @@ from gnomon.runtime.config import InstrumentSettings
 from gnomon.runtime.core import Model
 from gnomon.runtime.instruments.attached import Attached
 from gnomon.runtime.instruments.demand import ASSIGNED, QUEUED
+from gnomon.runtime.instruments.lines import LogLines
 from gnomon.runtime.messages import DemandChanged
 from gnomon.runtime.scheduler.budget import Budget
 from gnomon.runtime.scheduler.deep_profiles import DeepProfiles
@@ -46,12 +47,14 @@ class Watching:
         self._model = model
         self._telemetry = telemetry
         self._queued = False
+        self._lines = LogLines(telemetry.append_log)
         self.budget = Budget(self.instruments.loop_time)
         self._timer: asyncio.TimerHandle | None = None
         self.deep_profiles = DeepProfiles(settings.profiles)
 
     def start(self) -> None:
         """Begin; on the scheduler's loop."""
+        self._lines.start()
         if self._enabled:
             self.instruments.start()
             self.budget.start()
@@ -59,6 +62,7 @@ class Watching:
 
     def stop(self) -> None:
         """End. Idempotent."""
+        self._lines.stop()
         if self._timer is not None:
             self._timer.cancel()
         self.budget.stop()

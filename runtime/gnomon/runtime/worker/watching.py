@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.runtime import clock
 from gnomon.runtime.instruments.attached import Attached
 from gnomon.runtime.instruments.demand import FETCHING, READY, Demand
+from gnomon.runtime.instruments.lines import LogLines, Tail
 from gnomon.runtime.messages import DemandChanged, ErrorRecord, Failure, Message, Request, Response
 
 if TYPE_CHECKING:
@@ -35,16 +36,20 @@ class Watching:
         self._instruments = Attached("agent", settings, children=not worker.nanny)
         self._demand = Demand(clock.now)
         self._of_executor: dict[str, Any] = {}
+        self._tail = Tail()
+        self._lines = LogLines(self._tail)
         #: Whether something but heartbeats went on since the last of these.
         self.active = True
         self._background: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin; on the agent's loop."""
+        self._lines.start()
         self._instruments.start()
 
     def stop(self) -> None:
         """End. Idempotent."""
+        self._lines.stop()
         self._instruments.stop()
         for task in tuple(self._background):
             task.cancel()
@@ -72,6 +77,9 @@ class Watching:
         if not self._enabled:
             return {}
         report, self._of_executor = _merged(self._instruments.report(self._waiting()), self._of_executor), {}
+        lines = self._tail.take()
+        if lines:
+            report["logs"] = {"agent": lines}
         self._worker.send_to_executor([Request(REPORT, "report", {})])
         if not self.active and not self._worker.model.runs:
             self._instruments.rest()
