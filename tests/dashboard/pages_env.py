@@ -100,7 +100,7 @@ class Served:
     @property
     def sessions(self):
         """Bokeh's sessions."""
-        return self.call(self.dashboard._mounted.sessions)
+        return self.call(lambda: self.dashboard.views)
 
     async def _closed(self):
         """The browser's websockets have closed, and the dashboard has."""

@@ -51,11 +51,8 @@ class Mounts:
         self._origins = origins
         self._bokeh: Any = None
         context.plots = pages.plots(context)
-        rules: list[Any] = [*api.routes(context), *old_routes.routes(context), *pages.routes(context)]
-        if not any(pattern in ("/", "/?") for pattern, *_ in rules):
-            rules.append((r"/", api.PlainPage, {"context": context}))
-        self._rules = rules
-        prefixed = [(context.prefix + pattern, *rest) for pattern, *rest in rules]
+        self._rules: list[Any] = [*api.routes(context), *old_routes.routes(context), *pages.routes(context)]
+        prefixed = [(context.prefix + pattern, *rest) for pattern, *rest in self._rules]
         last = _Wait if context.bokeh else NotFound
         prefixed.append((r".*", last, {"context": context, "ready": self.ready}))
         self.application: web.Application = web.Application(prefixed)

@@ -127,10 +127,15 @@ class Dashboard:
         query = f"?token={quote(self.token)}" if self.token else ""
         return f"{self.address}{self._prefix}/{query}"
 
+    @property
+    def views(self) -> int:
+        """How many views with charts are open."""
+        return self._mounted.sessions()
+
     def _full(self, path: str) -> str:
         """The sentence for who would open a view too many."""
         chart = path.rstrip("/").removesuffix("/autoload.js")
-        if chart in self._mounted.charts and not path.endswith("/ws") and self._mounted.sessions() >= _VIEWS:
+        if chart in self._mounted.charts and not path.endswith("/ws") and self.views >= _VIEWS:
             return _FULL
         return ""
 
