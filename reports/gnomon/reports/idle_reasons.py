@@ -31,15 +31,15 @@ class Waiting:
 
     __slots__ = ("_edges", "_kinds", "_sums")
 
-    def __init__(self, times: Any, whats: Any, changes: Any) -> None:
+    def __init__(self, times: Any, matters: Any, changes: Any) -> None:
         """Columns of events: time, what changes, and by how much (demand: 1 or -1 as it comes and goes)."""
         import numpy
 
         order = numpy.argsort(times, kind="stable")
-        times, whats, changes = times[order], whats[order], changes[order]
+        times, matters, changes = times[order], matters[order], changes[order]
         last = numpy.append(times[1:] != times[:-1], True)[: len(times)]  # of the events at one time
         counts = {
-            what: numpy.cumsum(numpy.where(whats == what, changes, 0))[last] for what in range(_QUEUED, _RUNS + 1)
+            what: numpy.cumsum(numpy.where(matters == what, changes, 0))[last] for what in range(_QUEUED, _RUNS + 1)
         }
         self._edges = times[last]
         self._kinds = numpy.select(
@@ -97,12 +97,12 @@ def waiting(recording: Recording) -> list[Waiting]:
     owners = numpy.concatenate([each[0] for each in events])
     times = numpy.concatenate([each[1] for each in events])
     changes = numpy.concatenate([each[2] for each in events])
-    whats = numpy.concatenate([numpy.full(len(each[0]), each[3]) for each in events])
+    matters = numpy.concatenate([numpy.full(len(each[0]), each[3]) for each in events])
     order = numpy.argsort(owners, kind="stable")
     edges = numpy.searchsorted(owners[order], range(-1, len(recording.workers) + 1))
     of_all = order[: edges[1]]
     return [
-        Waiting(times[mine], whats[mine], changes[mine])
+        Waiting(times[mine], matters[mine], changes[mine])
         for mine in (numpy.append(of_all, order[low:high]) for low, high in pairwise(edges[1:]))
     ]
 

@@ -36,12 +36,12 @@ function apart(rows, owners, count) {
 }
 
 // What a worker's idle threads waited for: from an edge on, a step or nothing. Events are its own, and those of all workers.
-function stepsOf({ times, whats, changes }, own, all) {
+function stepsOf({ times, matters, changes }, own, all) {
   const most = own.length + all.length, edges = new Float64Array(most), kinds = new Uint8Array(most), sums = STEPS.map(() => new Float64Array(most)), counts = new Int32Array(7);
   let size = 0;
   for (let a = 0, b = 0; a < own.length || b < all.length;) {
     const i = b >= all.length || (a < own.length && times[own[a]] <= times[all[b]]) ? own[a++] : all[b++], time = times[i], last = size - 1;
-    counts[whats[i]] += changes[i];
+    counts[matters[i]] += changes[i];
     const kind = counts[4] > 0 ? 0 : counts[3] > 0 || counts[5] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[6] <= 0) ? 2 : 3;
     if (size && edges[last] === time) { kinds[last] = kind; continue; }
     if (size && kinds[last] === kind) continue;
@@ -62,9 +62,9 @@ function addSteps({ size, edges, kinds, sums }, begin, end, out) {
 }
 function waitingOf({ transfers, runs, demand, workers }) {
   const most = 2 * transfers.tos.length + (demand.known ? 2 * runs.count + demand.times.length : 0);
-  const events = columnsOf(most, "owners times whats changes"), { owners, times, whats, changes } = events;
+  const events = columnsOf(most, "owners times matters changes"), { owners, times, matters, changes } = events;
   let size = 0;
-  const add = (owner, time, what, change) => { owners[size] = owner; times[size] = time; whats[size] = what; changes[size++] = change; };
+  const add = (owner, time, what, change) => { owners[size] = owner; times[size] = time; matters[size] = what; changes[size++] = change; };
   const during = (owner, begin, end, what) => { add(owner, begin, what, 1); add(owner, end, what, -1); };
   for (let i = 0; i < transfers.tos.length; i++) if (transfers.tos[i] >= 0 && transfers.lengths[i] > 0) during(transfers.tos[i], transfers.begins[i], transfers.begins[i] + transfers.lengths[i], 5);
   if (demand.known) {
