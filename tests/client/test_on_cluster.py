@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -181,3 +182,17 @@ def test_a_program_that_ends_without_closing_leaves_quietly():
     assert (total, done.stderr, done.returncode) == ("15", "", 0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
+
+
+class Pair(NamedTuple):
+    first: Any
+    rest: Any
+
+
+def test_futures_in_named_tuples(client):
+    futures = client.map(inc, range(3))
+    told = client.submit(lambda pair: (type(pair).__name__, pair.first + sum(pair.rest)), Pair(futures[0], futures[1:]))
+    assert told.result(timeout=DEADLINE) == ("Pair", 6)
+    assert client.gather([Pair(futures[0], futures[1:])]) == [Pair(1, [2, 3])]
+    inside = client.submit(lambda pairs: pairs[0].rest[1], [Pair(None, futures[:2])])
+    assert inside.result(timeout=DEADLINE) == 2

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gnomon.runtime.client import default
 from gnomon.runtime.client.effects import Signal
 from gnomon.runtime.messages import ErrorRecord, Key, Payload
+from gnomon.runtime.protocol import is_named_tuple
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -278,7 +279,7 @@ def find_futures(obj: Any) -> list[Future]:
         item = stack.pop()
         if isinstance(item, Future):
             found.setdefault(id(item.state), item)
-        elif type(item) in (list, tuple, set, frozenset):
+        elif type(item) in (list, tuple, set, frozenset) or is_named_tuple(item):
             stack.extend(item)
         elif type(item) is dict:
             stack.extend(item.values())

@@ -22,7 +22,7 @@ from gnomon.runtime.client.effects import SLICE, Signal, pause, work
 from gnomon.runtime.client.future import FINISHED, PENDING, Countdown, Future, FutureState
 from gnomon.runtime.errors import FutureCancelledError, FutureLostError, TaskError
 from gnomon.runtime.messages import ByReference, ErrorRecord, Payload
-from gnomon.runtime.protocol import Segment, decode_error, decode_value
+from gnomon.runtime.protocol import Segment, decode_error, decode_value, is_named_tuple
 from gnomon.runtime.transfer import Fetcher, TransferError
 
 __all__ = ["Nest", "Results", "answer", "decode_small", "error_of", "raisable"]
@@ -317,7 +317,7 @@ class Nest:
     def _find(self, obj: Any) -> None:
         if isinstance(obj, Future):
             self._futures.append(obj)
-        elif type(obj) in (list, tuple, set, frozenset):
+        elif type(obj) in (list, tuple, set, frozenset) or is_named_tuple(obj):
             for item in obj:
                 self._find(item)
         elif type(obj) is dict:
@@ -340,6 +340,9 @@ class Nest:
         if kind is dict:
             filled = {key: self._fill(item, values) for key, item in obj.items()}
             return {key: item for key, item in filled.items() if item is not _ABSENT}
+        if is_named_tuple(obj):
+            items = [self._fill(item, values) for item in obj]
+            return kind._make([None if item is _ABSENT else item for item in items])
         return obj
 
 

@@ -15,7 +15,7 @@ from gnomon.runtime.client.future import CANCELLED, LOST, Future, FutureState
 from gnomon.runtime.client.keys import ATOMS
 from gnomon.runtime.errors import SerializationError
 from gnomon.runtime.messages import NO_OPTIONS, ByReference, Payload, TaskOptions
-from gnomon.runtime.protocol import dumps_call
+from gnomon.runtime.protocol import dumps_call, is_named_tuple
 
 __all__ = ["Packed", "options_of", "pack", "payload_of", "seconds"]
 
@@ -79,6 +79,9 @@ class _Finder:
             return obj if new is values else kind(new)
         if isinstance(obj, Future):
             return self._place(self._state_of(obj))
+        if is_named_tuple(obj):
+            new = self.items(obj)
+            return obj if new is obj else kind._make(new)
         return obj
 
     def items(self, values: Any) -> Any:

@@ -16,7 +16,15 @@ Contents:
 from __future__ import annotations
 
 from gnomon.runtime.protocol.bundle import Bundle, BundleError, Entry, dumps_bundle, dumps_index, loads_index
-from gnomon.runtime.protocol.calls import Ref, dumps_call, dumps_code, loads_call, loads_code, substitute
+from gnomon.runtime.protocol.calls import (
+    Ref,
+    dumps_call,
+    dumps_code,
+    is_named_tuple,
+    loads_call,
+    loads_code,
+    substitute,
+)
 from gnomon.runtime.protocol.failures import RemoteError, decode_error, encode_error
 from gnomon.runtime.protocol.segments import Segment, SegmentError, SegmentWriter, image, image_size
 from gnomon.runtime.protocol.values import (
@@ -52,6 +60,7 @@ __all__ = [
     "encode_value",
     "image",
     "image_size",
+    "is_named_tuple",
     "loads_call",
     "loads_code",
     "loads_index",

@@ -23,6 +23,7 @@ __all__ = [
     "dumps_by_value",
     "dumps_call",
     "dumps_code",
+    "is_named_tuple",
     "loads_call",
     "loads_code",
     "substitute",
@@ -131,7 +132,8 @@ def loads_call(payload: Payload) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def substitute(
     args: tuple[Any, ...], kwargs: dict[str, Any], values: Sequence[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with each ``Ref(i)`` replaced by ``values[i]``, at any depth of exact list, tuple, dict and set.
+    """The arguments with each ``Ref(i)`` replaced by ``values[i]``, at any depth of list, tuple (named
+    ones too), dict and set.
 
     Containers that hold no reference are passed on as they are; the others are rebuilt, never changed in place.
     """
@@ -157,7 +159,15 @@ def _walk(obj: Any, values: Sequence[Any]) -> Any:
         if not any(type(item) is Ref or type(item) is tuple or type(item) is frozenset for item in obj):
             return obj
         return kind(_walk_items(list(obj), values))
+    if is_named_tuple(obj):
+        items = _walk_items(obj, values)
+        return obj if items is obj else kind._make(items)
     return obj
+
+
+def is_named_tuple(obj: Any) -> bool:
+    """Whether this is a tuple with named fields, which ``type(obj)._make`` builds."""
+    return isinstance(obj, tuple) and hasattr(type(obj), "_make")
 
 
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
@@ -170,7 +180,7 @@ def _walk_items(items: Any, values: Sequence[Any]) -> Any:
         kind = type(item)
         if kind is Ref:
             value = values[item.index]
-        elif kind in _CONTAINERS:
+        elif kind in _CONTAINERS or is_named_tuple(item):
             value = _walk(item, values)
             if value is item:
                 continue
