@@ -17,6 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
+# Tests and the programs they start listen at any free port: the usual one may be another's.
+os.environ.setdefault("GNOMON_DASHBOARD__ADDRESS", "127.0.0.1:0")
+
 #: Seconds that threads and processes have to end once they were told to.
 _PATIENCE = 15.0
 

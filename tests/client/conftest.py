@@ -87,6 +87,7 @@ class FakeScheduler:
         self.asked: list[str] = []
         self._waiting: list[tuple[int, int]] = []
         self.comm = None
+        self.joined = threading.Event()
         where = "inproc://" if self.inproc else "tcp://127.0.0.1:0"
         self.listener = self.run(listen(where, self._on_comm, role="scheduler", security=self.security))
         self.data = DataServer(self, address=where, security=self.security, host_id=host_identity())
@@ -119,6 +120,7 @@ class FakeScheduler:
 
     def vanish(self):
         """As if the process were killed."""
+        self.joined.wait(DEADLINE)
         self.do(self.comm.abort, "killed")
 
     # The data server's source
@@ -155,6 +157,7 @@ class FakeScheduler:
 
     def _on_comm(self, comm):
         self.comm = comm
+        self.joined.set()
         return Handlers(self._on_messages, lambda comm, exc: None)
 
     def _on_messages(self, comm, messages):
@@ -254,6 +257,7 @@ class FakeScheduler:
         self.do(go)
 
     def send(self, *messages):
+        self.joined.wait(DEADLINE)
         self.do(self.comm.send, list(messages))
 
     def _on_ReleaseFutures(self, message):
