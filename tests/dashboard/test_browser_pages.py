@@ -12,7 +12,7 @@ from gnomon.reports.dashboard.pages.catalogue import PAGES
 from tests.dashboard.pages_env import HOSTILE, Served, fill
 from tests.reports.conftest import CHROMIUM, SWITCHES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 READY = "() => document.documentElement.dataset.ready === 'yes'"
 DRAWN = "() => +document.documentElement.dataset.drawn >= 1"
@@ -256,7 +256,7 @@ def test_without_websockets_the_numbers_go_on(serve, visit):
 
 def test_sessions_are_let_go_of(serve, visit):
     served = serve("busy")
-    for _ in range(10):
+    for _ in range(4):
         page = visit(served.url + "/", wait=DRAWN)
         page.context.close()
     deadline = time.monotonic() + 60
