@@ -196,3 +196,9 @@ def test_futures_in_named_tuples(client):
     assert client.gather([Pair(futures[0], futures[1:])]) == [Pair(1, [2, 3])]
     inside = client.submit(lambda pairs: pairs[0].rest[1], [Pair(None, futures[:2])])
     assert inside.result(timeout=DEADLINE) == 2
+
+
+def test_futures_in_named_tuples_in_sets(client):
+    one, two = client.map(inc, range(2))
+    told = client.submit(sorted, {Pair(one, 0), Pair(two, 0)})
+    assert told.result(timeout=DEADLINE) == [Pair(1, 0), Pair(2, 0)]

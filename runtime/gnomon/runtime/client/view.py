@@ -58,9 +58,7 @@ class ClusterView(ClusterInstruments):
 
         An asynchronous client of an address asks in the background: empty until the answer has come.
         """
-        if self.cluster is not None:
-            return str(getattr(self.cluster, "dashboard_link", ""))
-        if self._services is None and self.status == "running":
+        if self.cluster is None and self._services is None and self.status == "running":
             if self.asynchronous:
                 self._services = self._connection.ask("services", {})
             else:

@@ -1,6 +1,6 @@
 """Addresses: ``tcp://host:port``, ``tls://host:port``, ``inproc://name``; IPv6 hosts in brackets.
 
-Contents: Address, parse_address, is_loopback, contact_host.
+Contents: Address, parse_address, bracketed, is_loopback, contact_host.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
-__all__ = ["SCHEMES", "Address", "contact_host", "is_loopback", "is_wildcard", "parse_address"]
+__all__ = ["SCHEMES", "Address", "bracketed", "contact_host", "is_loopback", "is_wildcard", "parse_address"]
 
 SCHEMES = ("tcp", "tls", "inproc")
 
@@ -30,8 +30,7 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         if self.scheme == "inproc":
             return f"inproc://{self.host}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{bracketed(self.host)}:{self.port}"
 
 
 def parse_address(text: str, *, default_scheme: str = "tcp") -> Address:
@@ -60,6 +59,11 @@ def parse_address(text: str, *, default_scheme: str = "tcp") -> Address:
     if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"{text!r}: {port!r} is no port (0 to 65535)")
     return Address(scheme, host, int(port or 0))
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands before a port: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(ip: str) -> bool:

@@ -27,6 +27,7 @@ from importlib.metadata import entry_points
 from gnomon.runtime import config
 from gnomon.runtime.clock import now
 from gnomon.runtime.comm import Security
+from gnomon.runtime.comm.address import bracketed
 from gnomon.runtime.deploy.process import ChildProcess
 from gnomon.runtime.deploy.units import Unit
 from gnomon.runtime.errors import ClusterError
@@ -124,7 +125,7 @@ class DashboardDoor:
         except OSError as exc:
             raise ClusterError(f"the dashboard can't listen at {host}, port {port}: {exc.strerror or exc}") from exc
         port = self._socket.getsockname()[1]
-        shown = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        shown = socket.gethostname() if host in ("0.0.0.0", "::") else bracketed(host)
         prefix = self._settings.prefix.strip("/")
         link = self._settings.link.format(host=shown, port=port, prefix=prefix) if self._settings.link else ""
         self.link = link or f"http://{shown}:{port}/" + (f"{prefix}/" if prefix else "")

@@ -16,7 +16,7 @@ __all__ = ["LogLines", "Sink", "Tail"]
 #: Takes a line: its level, its text, and when it was logged (wall clock, seconds).
 Sink = Callable[[str, str, float], None]
 
-#: Characters of a line that are kept.
+#: Characters of a line that are kept until they are taken.
 _TEXT = 8192
 
 
@@ -44,7 +44,7 @@ class LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a line on."""
         try:
-            self._sink(record.levelname, self.format(record)[:_TEXT], record.created)
+            self._sink(record.levelname, self.format(record), record.created)
             self._show_if_nobody_does(record)
         except Exception:  # noqa: BLE001 - as all handlers do: logging must not fail who logs
             self.handleError(record)
@@ -70,7 +70,7 @@ class Tail:
 
     def __call__(self, level: str, text: str, time: float) -> None:
         """Keep a line."""
-        self._lines.append((time, level, text))
+        self._lines.append((time, level, text[:_TEXT]))
         self._seen += 1
 
     def take(self) -> list[tuple[float, str, str]]:

@@ -132,8 +132,8 @@ def loads_call(payload: Payload) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def substitute(
     args: tuple[Any, ...], kwargs: dict[str, Any], values: Sequence[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with each ``Ref(i)`` replaced by ``values[i]``, at any depth of list, tuple (named
-    ones too), dict and set.
+    """The arguments with each ``Ref(i)`` replaced by ``values[i]``, at any depth of list, dict, set and
+    tuple, named ones too.
 
     Containers that hold no reference are passed on as they are; the others are rebuilt, never changed in place.
     """
@@ -156,7 +156,7 @@ def _walk(obj: Any, values: Sequence[Any]) -> Any:
     if kind is dict:
         return _walk_dict(obj, values)
     if kind is set or kind is frozenset:
-        if not any(type(item) is Ref or type(item) is tuple or type(item) is frozenset for item in obj):
+        if not any(isinstance(item, _IN_SETS) for item in obj):
             return obj
         return kind(_walk_items(list(obj), values))
     if is_named_tuple(obj):
@@ -172,6 +172,9 @@ def is_named_tuple(obj: Any) -> bool:
 
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
 
+#: What a set may hold that is, or holds, a reference.
+_IN_SETS = (Ref, tuple, frozenset)
+
 
 def _walk_items(items: Any, values: Sequence[Any]) -> Any:
     """A list with the references of ``items`` replaced; ``items`` itself if there are none."""
@@ -180,7 +183,7 @@ def _walk_items(items: Any, values: Sequence[Any]) -> Any:
         kind = type(item)
         if kind is Ref:
             value = values[item.index]
-        elif kind in _CONTAINERS or is_named_tuple(item):
+        elif kind in _CONTAINERS or isinstance(item, tuple):  # no call of ours for each of many plain items
             value = _walk(item, values)
             if value is item:
                 continue

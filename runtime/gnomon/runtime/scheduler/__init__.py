@@ -10,6 +10,7 @@ Contents:
                 the rings of what moved between workers, and of what processes say of themselves
     ring, pace  what a ring is, and how much of it is handed out at once
     watching    what the scheduler observes: its own process, what waits for workers
+    texts       keys and texts as they leave the scheduler
     budget      where the time of its loop goes
 """
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.runtime import clock
 from gnomon.runtime.core.states import STATE_NAMES
 from gnomon.runtime.core.task import TaskState
-from gnomon.runtime.messages import Key
+from gnomon.runtime.scheduler.texts import KEY_TEXT, key_text
 
 if TYPE_CHECKING:
     from gnomon.runtime.scheduler.server import Scheduler
@@ -36,9 +36,6 @@ _SCAN = 20_000
 
 #: Rows of each ring in one answer.
 _MOST_ROWS = 20_000
-
-#: Characters of a key that are shown.
-_KEY = 512
 
 
 class LiveView:
@@ -108,7 +105,7 @@ class LiveView:
         }
         if since is None or head[1] != since[1]:
             answer["pairs"] = mark["pairs"]
-            answer["pair_parts"] = mark.get("pair_parts", [])
+            answer["pair_parts"] = mark["pair_parts"]
         if since is None or any(page["missed"]) or not page["done"]:
             answer["demand"] = mark["demand"]
         answer["cost"] = perf_counter() - began
@@ -156,7 +153,7 @@ class LiveView:
             scanned += 1
             if (wanted >= 0 and ts.state != wanted) or (prefix and ts.group.prefix.name != prefix):
                 continue
-            if search and search not in _text(ts.key):
+            if search and search not in key_text(ts.key):
                 continue
             matches += 1
             if offset < matches <= offset + limit:
@@ -176,7 +173,7 @@ class LiveView:
         edges = [
             (index[dep.task_id], row) for row, ts in enumerate(tasks) for dep in ts.dependencies if dep.task_id in index
         ]
-        nodes = [(_text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state]) for ts in tasks]
+        nodes = [(key_text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state]) for ts in tasks]
         return {"total": total, "scanned": total, "nodes": nodes, "edges": edges}
 
     def group_graph(self, limit: int = 500) -> dict[str, Any]:
@@ -198,7 +195,8 @@ class LiveView:
                 if source is not None and source != to:
                     counts[source, to] = counts.get((source, to), 0) + 1
         nodes = [
-            (group.name[:_KEY], group.prefix.name, dict(zip(_STATES, group.counts, strict=False))) for group in groups
+            (group.name[:KEY_TEXT], group.prefix.name, dict(zip(_STATES, group.counts, strict=False)))
+            for group in groups
         ]
         return {
             "total": len(self._model.groups),
@@ -211,15 +209,7 @@ class LiveView:
 
 def _row(ts: TaskState) -> tuple[Any, ...]:
     worker = ts.processing_on.address if ts.processing_on is not None else ts.holders[0].address if ts.holders else ""
-    return _text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state], worker, ts.attempt, ts.nbytes
-
-
-def _text(key: Key) -> str:
-    """A key for people, without what no wire carries."""
-    text = key if isinstance(key, str) else repr(key)
-    if len(text) > _KEY:
-        text = f"{text[: _KEY // 2]}…{text[-_KEY // 2 :]}"
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return key_text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state], worker, ts.attempt, ts.nbytes
 
 
 def _number(metrics: dict[str, Any], name: str) -> float:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.runtime.messages import Key
+from gnomon.runtime.scheduler.texts import key_text
 
 __all__ = ["DeepProfiles"]
-
-#: Characters of a key that leave the scheduler with its profile.
-_KEY_TEXT = 512
 
 
 class DeepProfiles:
@@ -56,7 +54,6 @@ class DeepProfiles:
                 continue
             if size >= most:
                 return {"rows": rows, "next": each}
-            text = key if isinstance(key, str) else repr(key)
-            rows.append((each, text[:_KEY_TEXT].encode("utf-8", "replace").decode("utf-8"), prefix, profile))
+            rows.append((each, key_text(key), prefix, profile))
             size += len(profile)
         return {"rows": rows, "next": self.made}

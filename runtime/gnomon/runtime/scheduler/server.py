@@ -17,6 +17,7 @@ from typing import Any
 from gnomon.profiler.marks.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, Handlers, Listener, Security, listen
+from gnomon.runtime.comm.address import bracketed
 from gnomon.runtime.core import Model, Outbox, Settings, placement, queries, reactor, stealing
 from gnomon.runtime.messages import (
     CancelFutures,
@@ -152,7 +153,7 @@ class Scheduler:
         """
         self._loop = asyncio.get_running_loop()
         host, port = self._listen_on
-        address = "inproc://" if self.protocol == "inproc" else f"{self.protocol}://{_bracket(host)}:{port}"
+        address = "inproc://" if self.protocol == "inproc" else f"{self.protocol}://{bracketed(host)}:{port}"
         self._listener = await listen(
             address,
             self._on_comm,
@@ -512,7 +513,3 @@ def brain_settings(settings: config.Config) -> Settings:
         unknown_duration=chosen.unknown_task_duration,
         validate=chosen.validate,
     )
-
-
-def _bracket(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

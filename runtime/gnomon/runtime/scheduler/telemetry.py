@@ -56,12 +56,12 @@ from gnomon.runtime.messages import DemandChanged, ErrorRecord, Key, RegionsTime
 from gnomon.runtime.scheduler.observations import RINGS, Observations
 from gnomon.runtime.scheduler.pace import Pace, Page
 from gnomon.runtime.scheduler.ring import Column, Ring, table
+from gnomon.runtime.scheduler.texts import KEY_TEXT, cut, key_text
 from gnomon.runtime.scheduler.transfers import Transfers
 
 __all__ = ["Telemetry"]
 
-#: Characters of a key, and of an error's text, that leave the scheduler.
-_KEY_TEXT = 512
+#: Characters of an error's text, or a line's, that leave the scheduler, and of the name of a line's level.
 _ERROR_TEXT = 8192
 _LEVEL = 20
 
@@ -329,14 +329,14 @@ class Telemetry:
                 if len(self._errors) >= self._errors_limit:
                     self._errors_ungrouped += 1
                     continue
-                text = _cut(error.text, _ERROR_TEXT)
-                group = self._errors[name] = _ErrorGroup(_key_text(key), worker_id, text, now)
+                text = cut(error.text, _ERROR_TEXT)
+                group = self._errors[name] = _ErrorGroup(key_text(key), worker_id, text, now)
             group.count += 1
             group.last = now
 
     def append_log(self, level: str, text: str, now: float) -> None:
         """Record a line of the scheduler's log, or of a worker's."""
-        self._logs.append((now, level, _cut(text, _ERROR_TEXT)))
+        self._logs.append((now, level, cut(text, _ERROR_TEXT)))
         self._logs_seen += 1
 
     # -- what is asked ------------------------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ class Telemetry:
         prefix_names, prefix_rows = table(prefixes)
         page = {
             "keys": [
-                key if type(key) is str and len(key) <= _KEY_TEXT and key.isascii() else _key_text(key) for key in keys
+                key if type(key) is str and len(key) <= KEY_TEXT and key.isascii() else key_text(key) for key in keys
             ],
             "prefix_names": prefix_names,
             "prefixes": prefix_rows.tobytes(),
@@ -448,15 +448,3 @@ def _on_cpu(computes: Sequence[float], cpus: Sequence[float]) -> tuple[float, fl
         return total, sum(computes)
     known = [(cpu, compute) for cpu, compute in zip(cpus, computes, strict=True) if cpu == cpu]
     return sum(cpu for cpu, _ in known), sum(compute for _, compute in known)
-
-
-def _key_text(key: Key) -> str:
-    return _cut(key if isinstance(key, str) else repr(key), _KEY_TEXT)
-
-
-def _cut(text: str, length: int) -> str:
-    """The text, cut in the middle if it is longer than ``length``; without what UTF-8 can't carry."""
-    if len(text) > length:
-        half = length // 2
-        text = f"{text[:half]}…({len(text) - 2 * half} characters)…{text[-half:]}"
-    return text.encode("utf-8", "replace").decode("utf-8")

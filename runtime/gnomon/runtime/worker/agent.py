@@ -20,6 +20,7 @@ from typing import Any
 from gnomon.profiler.marks.regions import enter, leave, slot
 from gnomon.runtime import clock, config
 from gnomon.runtime.comm import Comm, CommClosedError, Security, connect
+from gnomon.runtime.comm.address import bracketed
 from gnomon.runtime.errors import ClusterError
 from gnomon.runtime.messages import (
     CloseWorker,
@@ -263,7 +264,7 @@ class Worker:
         host, port = self._data_address
         if host is None:
             host = comm.local_address.partition("://")[2].rpartition(":")[0].strip("[]") or "127.0.0.1"
-        address = "inproc://" if self.protocol == "inproc" else f"{self.protocol}://{_bracket(host)}:{port}"
+        address = "inproc://" if self.protocol == "inproc" else f"{self.protocol}://{bracketed(host)}:{port}"
         assert self._source is not None
         return DataServer(
             self._source, address=address, security=self.security, host_id=host_identity(), directory=self.directory
@@ -475,10 +476,6 @@ class Worker:
             for fetch in self.outbox.take_fetches():
                 self._fetching.start(fetch)
         self._watching.on_turn_end()
-
-
-def _bracket(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _resident(pid: int) -> int:

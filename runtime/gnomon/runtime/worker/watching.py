@@ -44,7 +44,8 @@ class Watching:
 
     def start(self) -> None:
         """Begin; on the agent's loop."""
-        self._lines.start()
+        if self._enabled:  # else nobody takes them
+            self._lines.start()
         self._instruments.start()
 
     def stop(self) -> None:
