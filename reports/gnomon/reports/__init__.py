@@ -20,7 +20,7 @@ Contents:
     findings       the greatest losses, in words
     palette        colours; units: numbers as people read them
     figures/       charts
-    page/          the HTML
+    page/          the HTML; templates: how its templates are loaded
     compare/       two sides beside each other
     check/         limits
     export/        other tools' formats

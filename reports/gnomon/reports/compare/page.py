@@ -6,12 +6,10 @@ Contents: build_comparison.
 from __future__ import annotations
 
 import math
-from functools import cache
 from importlib import resources
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
-
-import jinja2
 
 from gnomon.reports import palette
 from gnomon.reports.account import PARTS
@@ -21,6 +19,7 @@ from gnomon.reports.compare.noise import Estimate
 from gnomon.reports.compare.profiles import Frame, Profile
 from gnomon.reports.compare.words import conclusions, headline, notices
 from gnomon.reports.page.tables import PART_WORDS
+from gnomon.reports.templates import load_template
 from gnomon.reports.units import time_text
 
 __all__ = ["build_comparison"]
@@ -79,15 +78,7 @@ def build_comparison(comparison: Comparison, title: str = "gnomon comparison") -
         "flame": _flame,
         "facts": dict(sides[1].samples[0].facts),
     }
-    return _template().render(context)
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.from_string(_read(__package__, "compare.html"))
+    return load_template(Path(__file__).with_name("compare.html")).render(context)
 
 
 def _read(package: str, name: str) -> str:

@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from gnomon.profiler import Session
 from gnomon.reports import palette
 from gnomon.reports.account import PARTS, Account, account, percentages
@@ -23,7 +21,8 @@ from gnomon.reports.page.coarsening import coarsened
 from gnomon.reports.page.sentences import badges, closing, empty, header, instruments, ledgers, loop_line, reasons
 from gnomon.reports.page.squeeze import squeezed_script, squeezed_style
 from gnomon.reports.recording import TICKS, Recording
-from gnomon.reports.units import count_text, time_text
+from gnomon.reports.templates import load_template
+from gnomon.reports.units import time_text
 
 __all__ = ["build_page", "own_css", "own_js"]
 
@@ -131,7 +130,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
         ),
         "recording": base64.b64encode(packed).decode("ascii"),
     }
-    return _template().render(context)
+    return load_template(_HERE / "report.html").render(context)
 
 
 @cache
@@ -145,19 +144,6 @@ def own_js() -> str:
     """The page's own script: the parts in one function."""
     parts = [(_HERE / "scripts" / f"{name}.js").read_text("utf-8") for name in _SCRIPTS]
     return squeezed_script("\n".join(['"use strict";', "const gnomon = (() => {", *parts, "})();"]))
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["count"] = count_text
-    return environment.get_template("report.html")
 
 
 def _bar(result: Account) -> list[tuple[str, str, float, str]]:

@@ -10,7 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from tornado import web
 
 from gnomon.reports import palette
@@ -21,6 +20,8 @@ from gnomon.reports.dashboard.pages.catalogue import PAGES, PLOTS, SINGLES, Bloc
 from gnomon.reports.dashboard.pages.panels import label_of
 from gnomon.reports.dashboard.pages.view import SPANS, View
 from gnomon.reports.page.build import own_css
+from gnomon.reports.page.squeeze import squeezed_script
+from gnomon.reports.templates import load_template
 
 __all__ = ["applications", "plots", "routes"]
 
@@ -42,14 +43,9 @@ _KEYS = (
 
 @cache
 def script() -> str:
-    """The pages' own script: the parts in one function, without indentation and lines of comment."""
-    lines = ['"use strict";', "(() => {"]
-    for path in _SCRIPTS:
-        for line in path.read_text("utf-8").splitlines():
-            code = line.strip()
-            if code and not code.startswith("//"):
-                lines.append(code)
-    return "\n".join([*lines, "})();"])
+    """The pages' own script: the parts in one function, without indentation and comments."""
+    parts = [path.read_text("utf-8") for path in _SCRIPTS]
+    return squeezed_script("\n".join(['"use strict";', "(() => {", *parts, "})();"]))
 
 
 @cache
@@ -68,18 +64,6 @@ def _assets() -> dict[str, tuple[str, str]]:
 def _version() -> str:
     """Changes when our files do."""
     return hashlib.sha256("".join(text for text, _ in _assets().values()).encode()).hexdigest()[:12]
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html")
 
 
 def _shell(context: Context, entry: PageEntry, *, what: str = "", alone: Block | None = None) -> str:
@@ -101,7 +85,7 @@ def _shell(context: Context, entry: PageEntry, *, what: str = "", alone: Block |
         "light": palette.LIGHT,
         "dark": palette.DARK,
     }
-    return _template().render(
+    return load_template(_HERE / "page.html").render(
         context=context, entry=entry, pages=PAGES, blocks=blocks, alone=alone is not None, title=title, what=what,
         settings=settings, version=_version(), spans=SPANS, keys=_KEYS, bokeh=bokeh,
         name=context.name or context.model.address or "cluster",
