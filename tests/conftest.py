@@ -17,6 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.browser import chromium_started
+
 # Tests and the programs they start listen at any free port: the usual one may be another's.
 os.environ.setdefault("GNOMON_DASHBOARD__ADDRESS", "127.0.0.1:0")
 
@@ -121,3 +123,10 @@ def _ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, and children inherit that
+
+
+@pytest.fixture(scope="module")  # while it lives, its loop runs in this thread: no other test could run one
+def chromium() -> Iterator[Any]:
+    """A browser; the test is skipped where there is none."""
+    with chromium_started() as browser:
+        yield browser

@@ -14,6 +14,8 @@ import time
 import psutil
 import pytest
 
+from tests.waiting import is_gone, waiter
+
 DEADLINE = 30
 
 
@@ -96,29 +98,14 @@ def gnomon():
 @pytest.fixture
 def wait_until():
     """Wait for a condition; fails with its name when the deadline passes."""
-
-    def wait(condition, what="the condition", timeout=DEADLINE):
-        deadline = time.monotonic() + timeout
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come about in {timeout} s")
-            time.sleep(0.01)
-        return result
-
-    return wait
+    return waiter(DEADLINE)
 
 
 @pytest.fixture
 def gone(wait_until):
     """Wait until processes are gone; zombies count as gone."""
 
-    def is_gone(pid):
-        try:
-            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
     def wait(pids, timeout=10):
-        wait_until(lambda: all(is_gone(pid) for pid in pids), f"the end of {pids}", timeout)
+        wait_until(lambda: all(map(is_gone, pids)), f"the end of {pids}", timeout)
 
     return wait

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import threading
-import time
 from array import array
 from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgpack
-import psutil
 import pytest
 
 from gnomon.runtime.core import Model as Brain
@@ -19,6 +16,8 @@ from gnomon.runtime.core import Outbox, RunColumns, Settings, reactor
 from gnomon.runtime.messages import DemandChanged, RegisterWorker
 from gnomon.runtime.scheduler import counters
 from gnomon.runtime.scheduler.telemetry import Telemetry
+from tests.dashboard.pages_env import Served, fill
+from tests.waiting import nothing_left, waiter
 
 DEADLINE = 60
 
@@ -26,31 +25,14 @@ DEADLINE = 60
 @pytest.fixture
 def wait_until():
     """Wait for a condition; fails with its name when the deadline passes."""
-
-    def wait(condition, what="the condition", timeout=DEADLINE):
-        deadline = time.monotonic() + timeout
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come about in {timeout} s")
-            time.sleep(0.02)
-        return result
-
-    return wait
+    return waiter(DEADLINE, pause=0.02)
 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(wait_until):
     """No process and no thread but daemons outlives a test."""
-    processes = {child.pid for child in psutil.Process().children(recursive=True)}
-    threads = set(threading.enumerate())
-    yield
-
-    def left():
-        return [child for child in psutil.Process().children(recursive=True) if child.pid not in processes] or [
-            thread for thread in threading.enumerate() if thread not in threads and not thread.daemon
-        ]
-
-    wait_until(lambda: not left(), f"the end of {left()}", 20)
+    with nothing_left(wait_until, 20):
+        yield
 
 
 class Answer(NamedTuple):
@@ -142,3 +124,19 @@ class HandDriven:
 def by_hand(monkeypatch):
     """Makes schedulers that are driven by hand."""
     return lambda **lengths: HandDriven(monkeypatch, **lengths)
+
+
+@pytest.fixture
+def serve(by_hand, monkeypatch):
+    """Serves the dashboard of a scheduler in a state."""
+    served = []
+
+    def start(state="busy", **options):
+        scheduler = by_hand()
+        fill(scheduler, state)
+        served.append(Served(scheduler, monkeypatch, **options))
+        return served[-1]
+
+    yield start
+    for each in served:
+        each.close()

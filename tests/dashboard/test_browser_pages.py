@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gnomon.reports.dashboard.pages.catalogue import PAGES
-from tests.dashboard.pages_env import HOSTILE, Served, fill
-from tests.reports.conftest import CHROMIUM, SWITCHES
+from tests.dashboard.pages_env import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -37,36 +36,9 @@ HIDE = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")  # while it lives, its loop runs in this thread: no other test could run one
-def chromium():
-    driver = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    with driver.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(autouse=True)
 def no_leftovers():
     """The browser keeps processes of its own from test to test."""
-
-
-@pytest.fixture
-def serve(by_hand, monkeypatch):
-    """Serves the dashboard of a scheduler in a state."""
-    served = []
-
-    def start(state="busy", **options):
-        scheduler = by_hand()
-        fill(scheduler, state)
-        served.append(Served(scheduler, monkeypatch, **options))
-        return served[-1]
-
-    yield start
-    for each in served:
-        each.close()
 
 
 @pytest.fixture

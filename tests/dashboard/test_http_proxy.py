@@ -19,7 +19,7 @@ from gnomon.runtime import LocalCluster
 NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "dashboard.md"
 
-pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (tests/install-nginx.sh does)")
+pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (tests/install-debian.sh does)")
 
 
 def free_port():

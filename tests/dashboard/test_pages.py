@@ -26,23 +26,7 @@ from gnomon.reports.dashboard.pages.view import View
 from gnomon.reports.dashboard.pages.workers import workers
 from gnomon.reports.figures import Flame
 from gnomon.reports.recording import load
-from tests.dashboard.pages_env import HOSTILE, PATHS, Served, fill
-
-
-@pytest.fixture
-def serve(by_hand, monkeypatch):
-    """Serves the dashboard of a scheduler in a state."""
-    served = []
-
-    def start(state="busy", **options):
-        scheduler = by_hand()
-        fill(scheduler, state)
-        served.append(Served(scheduler, monkeypatch, **options))
-        return served[-1]
-
-    yield start
-    for each in served:
-        each.close()
+from tests.dashboard.pages_env import HOSTILE, PATHS, fill
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 
-import psutil
 import pytest
+
+from tests.waiting import is_gone, nothing_left, waiter
 
 DEADLINE = 30
 
@@ -15,30 +14,15 @@ DEADLINE = 30
 @pytest.fixture
 def wait_until():
     """Wait for a condition; fails with its name when the deadline passes."""
-
-    def wait(condition, what="the condition", timeout=DEADLINE):
-        deadline = time.monotonic() + timeout
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come about in {timeout} s")
-            time.sleep(0.01)
-        return result
-
-    return wait
+    return waiter(DEADLINE)
 
 
 @pytest.fixture
 def gone(wait_until):
     """Wait until processes are gone; zombies count as gone."""
 
-    def is_gone(pid):
-        try:
-            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
     def wait(pids, timeout=DEADLINE):
-        wait_until(lambda: all(is_gone(pid) for pid in pids), f"the end of {pids}", timeout)
+        wait_until(lambda: all(map(is_gone, pids)), f"the end of {pids}", timeout)
 
     return wait
 
@@ -52,13 +36,5 @@ def stand_ins(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_leftovers(wait_until):
     """No process and no thread but daemons outlives a test."""
-    processes = {child.pid for child in psutil.Process().children(recursive=True)}
-    threads = set(threading.enumerate())
-    yield
-
-    def left():
-        return [child for child in psutil.Process().children(recursive=True) if child.pid not in processes] or [
-            thread for thread in threading.enumerate() if thread not in threads and not thread.daemon
-        ]
-
-    wait_until(lambda: not left(), f"the end of {left()}", 10)
+    with nothing_left(wait_until, 10):
+        yield

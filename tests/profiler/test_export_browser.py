@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from gnomon.profiler.export.flamegraph import to_html
 from gnomon.profiler.sessions.session import REGION, Function, RegionTime
 from tests.profiler.made_sessions import made
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
-
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync"]  # fmt: skip
+pytestmark = pytest.mark.browser
 
 EVIL = "</script><script>document.title='owned'</script><!--<img src=x onerror=document.title='owned'>"
 FUNCTIONS = {
@@ -24,14 +17,6 @@ FUNCTIONS = {
     "named": Function(EVIL, REGION, 0, ""),
     "wait": Function("Condition.wait", "/usr/lib/python3.11/threading.py", 300, "threading"),
 }
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from array import array
 from typing import Any
 
@@ -162,9 +161,6 @@ def busy() -> Any:
     return busy_cluster
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync"]  # fmt: skip
 READY = "() => document.documentElement.dataset.ready === 'yes'"
 DRAWN = "() => gnomon.shown > 0"
 MODELS = """() => {
@@ -173,17 +169,6 @@ MODELS = """() => {
     window.plot = () => model("stream");
     window.keys = () => Array.from(source().data.left, (_, at) => gnomon.textsOf(at).key);
 }"""
-
-
-@pytest.fixture(scope="module")  # while it lives, its loop runs in this thread: no other test could run one
-def chromium():
-    driver = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    with driver.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
