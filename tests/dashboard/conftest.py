@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 import msgpack
 import pytest
 
+from gnomon.runtime.comm.base import Counters
 from gnomon.runtime.core import Model as Brain
 from gnomon.runtime.core import Outbox, RunColumns, Settings, reactor
 from gnomon.runtime.messages import DemandChanged, RegisterWorker
 from gnomon.runtime.scheduler import counters
+from gnomon.runtime.scheduler.budget import PARTS
 from gnomon.runtime.scheduler.telemetry import Telemetry
 from tests.dashboard.pages_env import Served, fill
 from tests.waiting import nothing_left, waiter
@@ -65,8 +67,16 @@ def ask_fixture():
     return ask
 
 
+def comm(address):
+    """A connection that sends nothing, with its counters."""
+    return SimpleNamespace(counters=Counters(), local_address=address)
+
+
 class HandDriven:
-    """A scheduler's telemetry and counters without a scheduler; ``now`` is what its clock shows."""
+    """A scheduler's telemetry and counters without a scheduler.
+
+    ``now`` is what its clock shows; ``loop``: seconds of its loop by part of the budget.
+    """
 
     def __init__(self, monkeypatch, **lengths):
         self.telemetry = Telemetry(**lengths)
@@ -75,6 +85,9 @@ class HandDriven:
         self.started = 1000.0
         self.now = 1000.0
         self.workers = {}
+        self.clients = {}
+        self.loop = {}
+        self.watching = SimpleNamespace(budget=SimpleNamespace(rows=self._loop_rows))
         self._view = counters.LiveView(self)
         monkeypatch.setattr(counters.clock, "now", lambda: self.now)
 
@@ -83,7 +96,9 @@ class HandDriven:
         name, address = f"w{worker_id}", f"tcp://127.0.0.1:{9000 + worker_id}"
         message = RegisterWorker(name, address, nthreads, 0, (), "here", worker_id, {})
         assert reactor.on_add_worker(self.model, Outbox(), message, when or self.now) == worker_id
-        self.workers[worker_id] = SimpleNamespace(metrics={"memory": 5e7, "cpu_seconds": 1.0}, last_seen=self.now)
+        self.workers[worker_id] = SimpleNamespace(
+            metrics={"memory": 5e7, "cpu_seconds": 1.0}, last_seen=self.now, comm=comm(address)
+        )
         self.telemetry.worker_joined(
             worker_id, name=name, address=address, nthreads=nthreads, host="here", now=when or self.now
         )
@@ -103,6 +118,9 @@ class HandDriven:
                 array("d", [row[3] / 2 for row in rows]),
             )
         )
+
+    def _loop_rows(self):
+        return [(name, "timed", self.loop.get(name, 0.0), 1) for name in PARTS]
 
     def demand(self, worker, *changes):
         """Changes of demand: (time, kind, value) each."""

@@ -17,6 +17,7 @@ from gnomon.reports.account import Account
 from gnomon.reports.collect.measurements import ticks, typed
 from gnomon.reports.dashboard.counters import Counters, Departed, Facts, read_counters
 from gnomon.reports.dashboard.history import History
+from gnomon.reports.dashboard.looptimes import LoopTimes
 from gnomon.reports.dashboard.rolling import Rolling, sum_runs
 from gnomon.reports.dashboard.totals import Gap as SumsGap
 from gnomon.reports.dashboard.totals import Sums
@@ -98,6 +99,7 @@ class Model:
         self.now = 0.0
         self.counters: Counters | None = None
         self.history = History(begin)
+        self.loop_times = LoopTimes(begin)
         self.missed: dict[str, int] = {}
         self.errors: list[ErrorNow] = []
         self.errors_seen = self.errors_ungrouped = 0
@@ -146,6 +148,7 @@ class Model:
         counters = read_counters(answer, self._facts, self._cpus)
         self.counters = counters
         self._recent.append(counters)
+        self.loop_times.append(self.now, answer["loop"], answer["traffic"])
         if done:
             self._settle(counters)
         self._take_news(answer)
@@ -310,10 +313,12 @@ class Model:
         """What is kept of a window, as a recording that begins at ``start``.
 
         Its runs are those that overlap the window. Its totals count them, and those without rows; errors, logs and
-        pairs are those of the whole run.
+        pairs are those of the whole run. The loop's budget lies between the answers nearest to the window's ends.
         """
         low, high = self._window(self.kept_from if start is None else start, stop)
         recording = self._rolling.window(low, high)
+        loop = self.loop_times.window(self.begin + low / TICKS, self.begin + high / TICKS)
+        recording.loop = [] if loop is None else loop.parts
         recording.errors = [ErrorGroup(*error[:7]) for error in self.errors]
         recording.logs = [LogLine(ticks(time - recording.start), level, text) for time, level, text in self.logs]
         recording.pairs = [

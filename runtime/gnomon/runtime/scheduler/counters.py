@@ -4,14 +4,14 @@
 what it cost. Names and texts travel once: the asker says what it knows. Nothing here changes the model, and nothing
 runs longer than a bounded number of tasks takes.
 
-Contents: LiveView, DASHBOARD.
+Contents: LiveView, Traffic, DASHBOARD.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from operator import add
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,11 @@ from gnomon.runtime.core.task import TaskState
 from gnomon.runtime.scheduler.texts import KEY_TEXT, key_text
 
 if TYPE_CHECKING:
+    from gnomon.runtime.comm import Comm
+    from gnomon.runtime.comm.base import Counters
     from gnomon.runtime.scheduler.server import Scheduler
 
-__all__ = ["DASHBOARD", "LiveView"]
+__all__ = ["DASHBOARD", "LiveView", "Traffic"]
 
 #: What the names of clients begin with that only look.
 DASHBOARD = "gnomon-dashboard"
@@ -38,12 +40,36 @@ _SCAN = 20_000
 _MOST_ROWS = 20_000
 
 
+class Traffic:
+    """What went over the scheduler's connections, by their own counters, looked at now and then.
+
+    Connections that have closed since a look are still counted whole: their counters were kept. One that opened and
+    closed between two looks is not known.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[Counters] = []
+        self._closed = (0, 0, 0, 0)
+
+    def look(self, comms: Iterable[Comm]) -> tuple[int, ...]:
+        """Messages received and sent, bytes received and sent so far; connections, and those that count no bytes."""
+        now = list(comms)
+        counters = [comm.counters for comm in now]
+        still = set(map(id, counters))
+        gone = [counter for counter in self._open if id(counter) not in still]
+        self._closed = _sums([self._closed, *map(_row_of, gone)])
+        self._open = counters
+        inside = sum(comm.local_address.startswith("inproc://") for comm in now)
+        return *_sums([self._closed, *map(_row_of, counters)]), len(now), inside
+
+
 class LiveView:
     """Answers for one scheduler."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._model = scheduler.model
+        self._traffic = Traffic()
 
     def live(
         self,
@@ -64,7 +90,8 @@ class LiveView:
             errors, logs: how many the asker has heard of.
 
         ``cost`` is the seconds that this took, without packing. ``workers`` holds columns as bytes of arrays:
-        ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d).
+        ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d). ``loop`` is the budget
+        of the scheduler's loop since its start (see ``budget``), ``traffic`` what ``Traffic`` tells.
         """
         began = perf_counter()
         now = clock.now()
@@ -87,6 +114,10 @@ class LiveView:
             "threads": model.total_threads,
             "clients": sum(not client.name.startswith(DASHBOARD) for client in model.clients.values()),
             "workers": self._workers(),
+            "loop": scheduler.watching.budget.rows(),
+            "traffic": self._traffic.look(
+                stream.comm for stream in chain(scheduler.workers.values(), scheduler.clients.values())
+            ),
             "facts": [
                 (ws.worker_id, ws.name, ws.address, ws.host, ws.pid, ws.nthreads, ws.memory_limit, row[5])
                 for row in mark["workers"]
@@ -205,6 +236,15 @@ class LiveView:
             "nodes": nodes,
             "edges": [(source, to, count) for (source, to), count in counts.items()],
         }
+
+
+def _row_of(counters: Counters) -> tuple[int, int, int, int]:
+    return counters.messages_received, counters.messages_sent, counters.bytes_received, counters.bytes_sent
+
+
+def _sums(rows: Iterable[tuple[int, int, int, int]]) -> tuple[int, int, int, int]:
+    received, sent, bytes_received, bytes_sent = map(sum, zip(*rows, strict=True))
+    return received, sent, bytes_received, bytes_sent
 
 
 def _row(ts: TaskState) -> tuple[Any, ...]:

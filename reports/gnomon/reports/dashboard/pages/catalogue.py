@@ -101,8 +101,9 @@ PAGES = (
     PageEntry(
         "scheduler", "/scheduler", "Scheduler", "Is the scheduler the limit?", 1.0,
         (
-            _panel("scheduler", wide=True), _panel("loop", "Where the loop's time goes", wide=True), _LAG,
-            _panel("process"), _panel("cost"), _panel("stalls", wide=True),
+            _panel("scheduler", wide=True), _panel("loop", "Where the loop's time goes", wide=True),
+            _panel("loop-parts"), _panel("traffic"), _LAG, _panel("process"), _panel("cost"),
+            _panel("stalls", wide=True),
         ),
     ),
     PageEntry(

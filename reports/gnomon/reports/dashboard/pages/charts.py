@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from gnomon.reports.dashboard.pages.colors import slots_of
 from gnomon.reports.dashboard.pages.load import WorkersLoad
+from gnomon.reports.dashboard.pages.loop import NOT_MEASURED
 from gnomon.reports.dashboard.pages.overview import NO_WORKER
-from gnomon.reports.dashboard.pages.scheduler import NOT_MEASURED
 from gnomon.reports.dashboard.pages.sources import Drawn, Frame, Sources
 from gnomon.reports.figures import Rectangles, rectangles, task_stream
 from gnomon.reports.figures.rectangles import lane_rows, lanes

@@ -1,6 +1,6 @@
 """The first page: how the run goes, in numbers and words.
 
-Contents: overview, progress, budget, latest_errors.
+Contents: overview, counters, loop_busy, budget, progress, latest_errors, per_second, rate_bytes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from gnomon.reports.dashboard.pages.view import View
 from gnomon.reports.page.sentences import closing, loop_times
 from gnomon.reports.page.tables import part_words
 from gnomon.reports.palette import OTHER
-from gnomon.reports.recording import TICKS
+from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.units import bytes_text, count_text, cut, time_text
 
-__all__ = ["budget", "latest_errors", "overview", "progress"]
+__all__ = ["budget", "counters", "latest_errors", "loop_busy", "overview", "per_second", "progress", "rate_bytes"]
 
 #: States in the order in which a task goes through them, and what they are called.
 STATES = (
@@ -36,10 +36,10 @@ NO_TASK = "No task has run yet. Numbers appear with the first `client.submit`, `
 async def overview(context: Context, view: View) -> list[Panel]:
     """All panels of the first page."""
     model = context.model
-    return [counters(model), budget(model, view), progress(model, view), latest_errors(model)]
+    return [counters(model, view), budget(model, view), progress(model, view), latest_errors(model)]
 
 
-def counters(model: Model) -> Panel:
+def counters(model: Model, view: View) -> Panel:
     """The header's numbers."""
     now = model.counters
     if now is None:
@@ -53,9 +53,15 @@ def counters(model: Model) -> Panel:
         ("rate", per_second(rates["tasks"]), "task rate"),
         *((name, count_text(states.get(name, 0)), word) for name, word in STATES if name in wanted),
     ]
-    loop = loop_times(model.recording(max(model.begin, model.now - 10.0), model.now))
-    items.append(("loop", f"{100 * loop[0] / sum(loop):.1f} %" if loop else "-", "loop busy"))
-    return panels.strip("counters", items)
+    return panels.strip("counters", [*items, loop_busy(model, view)])
+
+
+def loop_busy(model: Model, view: View) -> tuple[str, str, str]:
+    """The share of its time that the scheduler's loop worked in the window, as in the header of reports."""
+    low, high = view.window(model)
+    window = model.loop_times.window(low, high)
+    times = loop_times(Recording(low, 0, loop=window.parts)) if window is not None else None
+    return "loop", f"{100 * times[0] / sum(times):.1f} %" if times else "-", "loop busy"
 
 
 def budget(model: Model, view: View) -> Panel:

@@ -8,27 +8,16 @@ from __future__ import annotations
 from array import array
 from math import nan
 
-from gnomon.reports.account import percentages
 from gnomon.reports.dashboard.context import Context
 from gnomon.reports.dashboard.pages import panels
-from gnomon.reports.dashboard.pages.overview import per_second
+from gnomon.reports.dashboard.pages.loop import NOT_MEASURED, loop_bar, loop_parts, traffic
+from gnomon.reports.dashboard.pages.overview import loop_busy, per_second
 from gnomon.reports.dashboard.pages.panels import Panel
 from gnomon.reports.dashboard.pages.view import View
-from gnomon.reports.page.sentences import loop_times
 from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.units import bytes_text, count_text, cut, time_text
 
 __all__ = ["scheduler"]
-
-_PARTS = (
-    ("loop-work", "Working: messages, transitions, placement"), ("loop-gc", "Collecting garbage"),
-    ("loop-waiting", "Waiting for messages"),
-)  # fmt: skip
-
-NOT_MEASURED = (
-    "No process told of its processor, memory and event loop in this window: they do so with every heartbeat. "
-    "Choose a longer window, or wait a second; if it stays empty, the cluster's instruments are switched off."
-)
 
 
 async def scheduler(context: Context, view: View) -> list[Panel]:
@@ -36,15 +25,17 @@ async def scheduler(context: Context, view: View) -> list[Panel]:
     model = context.model
     recording = model.recording(*view.window(model))
     return [
-        _numbers(context),
-        _loop(recording),
+        _numbers(context, view),
+        loop_bar(model, view),
+        loop_parts(model, view),
+        traffic(model, view),
         _processes(view, recording),
         _stalls(view, recording, recording.start - model.begin),
         _cost(context),
     ]
 
 
-def _numbers(context: Context) -> Panel:
+def _numbers(context: Context, view: View) -> Panel:
     now, rates = context.model.counters, context.model.rates()
     if now is None:
         return panels.text("scheduler", "The scheduler has not told anything yet; this page asks it every second.")
@@ -58,27 +49,9 @@ def _numbers(context: Context) -> Panel:
             ("groups", count_text(now.groups), "groups of tasks"),
             ("live", count_text(sum(now.states.values())), "tasks known"),
             ("queued", count_text(now.queued), "queued"),
+            loop_busy(context.model, view),
         ],
     )
-
-
-def _loop(recording: Recording) -> Panel:
-    times = loop_times(recording)
-    if times is None:
-        return panels.text("loop", NOT_MEASURED)
-    ticks = [round(seconds * TICKS) for seconds in times]
-    shares = percentages(ticks)
-    total = sum(ticks)
-    return {
-        "kind": "bar",
-        "name": "loop",
-        "parts": [
-            (name, word, share, time_text(each))
-            for (name, word), share, each in zip(_PARTS, shares, ticks, strict=True)
-        ],
-        "closing": f"Parts {time_text(total)} = loop time measured {time_text(total)}. All timed, none sampled.",
-        "amber": False,
-    }  # fmt: skip
 
 
 _PROCESSES = ("scheduler", "agent", "executor")

@@ -71,7 +71,7 @@ const kinds = {
     bar.setAttribute("role", "img");
     bar.setAttribute("aria-label", panel.parts.map(([, word, percent]) => `${word} ${percent} %`).join(", "));
     for (const [name, word, percent, text] of panel.parts) {
-      const part = bar.appendChild(element("i", "part-" + name));
+      const part = bar.appendChild(element("i", name.startsWith("slot-") ? name : "part-" + name));
       part.style.width = percent + "%";
       part.title = `${word}: ${text}, ${percent} %`;
       part.append(element("span", "", percent >= 9 ? `${word} ${percent} %` : ""));
@@ -81,7 +81,7 @@ const kinds = {
       const item = list.appendChild(element("li"));
       item.append(element("i", "swatch part-" + name), `${word} `, element("b", "", `${plain(percent, 1)} %`), ` ${text}`);
     }
-    return [bar, list, element("p", panel.amber ? "closing amber" : "closing", panel.closing)];
+    return [bar, ...(panel.bare ? [] : [list]), element("p", panel.amber ? "closing amber" : "closing", panel.closing)];
   },
   table: (panel) => {
     const scroll = element("div", "scroll"), table = scroll.appendChild(element("table"));
