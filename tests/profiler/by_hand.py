@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 from gnomon.profiler.sampling import sampler as module
+from gnomon.profiler.sampling.cadence import Cadence
 from gnomon.profiler.sampling.sampler import Sampler
 
 
@@ -21,14 +23,15 @@ class HandDriven(Sampler):
         self.time = 1000.0
         monkeypatch.setattr(module, "now", lambda: self.time)
         super().__init__(**{"interval": 0.01, "budget": 1.0, **settings})
+        self._cadence = Cadence(self._cadence.base, self._cadence.budget, self.time, at=repeat(0.25))
 
     def _run(self) -> None:
         self._wake.acquire()
 
     def tick(self, number: int = 1, late: float = 0.0) -> None:
-        """So many ticks, each of them late by so many seconds."""
+        """So many ticks, each of them late by so many seconds (and a little, so that no rounding decides)."""
         for _ in range(number):
-            self.time = max(self.time, self._cadence.deadline + late)
+            self.time = max(self.time, self._cadence.deadline + late + 1e-6)
             with self._lock:
                 self._tick(self.time, threading.get_ident())
 

@@ -17,6 +17,9 @@ from gnomon.profiler.sessions.session import REGION
 from tests.profiler.by_hand import Actor, HandDriven
 from tests.profiler.seen import counts_by, paths, share
 
+#: A share may be off by one tick in some hundreds: buckets end with ticks, which lie within their steps.
+ONE = 0.003
+
 
 @pytest.fixture
 def actor():
@@ -74,10 +77,10 @@ def test_shares_are_those_of_the_ticks(sampler, actor):
         with actor.inside(function):
             sampler.tick(ticks)
     seconds = paths(sampler.session())
-    assert share(seconds, "half") == pytest.approx(0.5)
-    assert share(seconds, "elsewhere", "half") == pytest.approx(0.21)
-    assert share(seconds, "third") == pytest.approx(0.3)
-    assert share(seconds, "fifth") == pytest.approx(0.2)
+    assert share(seconds, "half") == pytest.approx(0.5, abs=ONE)
+    assert share(seconds, "elsewhere", "half") == pytest.approx(0.21, abs=ONE)
+    assert share(seconds, "third") == pytest.approx(0.3, abs=ONE)
+    assert share(seconds, "fifth") == pytest.approx(0.2, abs=ONE)
 
 
 def test_what_kept_the_sampler_waiting_counts_for_as_long_as_it_did(sampler, actor):
@@ -129,7 +132,7 @@ def test_a_region_is_a_frame_below_the_function_that_entered_it(sampler, actor):
     assert sum(row.count for row in rows) == 4
     assert {row.bucket for row in rows} == {0, 1}, "in each bucket what passed in it"
     seconds = paths(session)
-    assert share(seconds, "a part of it") == pytest.approx(0.25)
+    assert share(seconds, "a part of it") == pytest.approx(0.25, abs=ONE)
     inside = [path for path in seconds if "a part of it" in path]
     assert all(path[path.index("a part of it") - 1] == "task" for path in inside)
     assert any(function.file == REGION for function in session.functions)
@@ -144,7 +147,7 @@ def test_a_run_shorter_than_a_bucket_is_not_empty(monkeypatch, actor):
     unfinished = sampler.session()
     sampler.stop()
     assert sum(unfinished.samples.count) == 10
-    assert sum(unfinished.own_seconds()) == pytest.approx(unfinished.duration) == pytest.approx(0.1)
+    assert sum(unfinished.own_seconds()) == pytest.approx(unfinished.duration) == pytest.approx(0.1, abs=0.01)
     assert share(paths(unfinished), "pause") == 1
 
 
@@ -165,7 +168,7 @@ def test_windows_show_what_happened_in_them(sampler, actor):
     assert share(paths(sampler.session(start, middle)), "first") == 1
     assert share(paths(sampler.session(middle, stop)), "second") == 1
     both = paths(sampler.session(start, stop))
-    assert share(both, "first") == pytest.approx(0.75)
+    assert share(both, "first") == pytest.approx(0.75, abs=ONE)
     assert sum(both.values()) == pytest.approx(stop - start)
     inside = sampler.session(start + 1.0, middle - 1.0)
     assert sum(inside.own_seconds()) == pytest.approx(inside.duration) == pytest.approx(1.0, abs=0.011)
@@ -199,7 +202,7 @@ def test_the_call_tree_is_pruned_and_what_is_heavy_stays(monkeypatch, actor):
     sampler.stop()
     assert 10 < sampler.statistics().nodes <= 150
     session = sampler.session()
-    assert share(paths(session), "heavy") == pytest.approx(10 / 12)
+    assert share(paths(session), "heavy") == pytest.approx(10 / 12, abs=ONE)
     assert sum(session.samples.count) == 12 * 12
 
 

@@ -1,9 +1,9 @@
 """One daemon thread that looks at the stacks of all registered threads, many times a second.
 
-Never from the loop or thread that it looks at. It sleeps on a grid of deadlines (``cadence``), takes one look at all
+Never from the loop or thread that it looks at. It sleeps until one of its deadlines (``cadence``), takes one look at all
 threads (``stacks``), and puts what it saw in the history. It measures its own CPU, estimates what the program loses by
 handing it the GIL (``handover``), and widens its interval to keep both to its budget, and while the process is idle.
-The default rate is an odd one, so that it doesn't march in step with a program's own timers.
+The default rate is an odd one, and ticks are not evenly spaced, so that it marches in step with no program's timers.
 
 Monitors may ride on its ticks (it is a ``TickSource``): each wake-up takes the GIL from a busy program, so there is one
 thread for all who look.
