@@ -14,6 +14,7 @@ import pytest
 from gnomon.runtime.comm.base import Counters
 from gnomon.runtime.core import Model as Brain
 from gnomon.runtime.core import Outbox, RunColumns, Settings, reactor
+from gnomon.runtime.instruments.demand import ASSIGNED
 from gnomon.runtime.messages import DemandChanged, RegisterWorker
 from gnomon.runtime.scheduler import counters
 from gnomon.runtime.scheduler.budget import PARTS
@@ -104,20 +105,29 @@ class HandDriven:
         )
 
     def run(self, *rows):
-        """Runs that ended: (prefix, worker, begin, seconds) each; decoding and encoding take a tenth each of it."""
-        times = [t for _, _, b, s in rows for t in (b, b + s / 10, b + s * 9 / 10, b + s)]
+        """Runs that ended: (prefix, worker, begin, seconds[, thread]) each; a tenth is decoding, another encoding."""
+        times = [t for _, _, b, s, *_ in rows for t in (b, b + s / 10, b + s * 9 / 10, b + s)]
         self.telemetry.append_runs(
             RunColumns(
                 [f"{row[0]}-{i}" for i, row in enumerate(rows)],
                 [row[0] for row in rows],
                 array("q", [row[1] for row in rows]),
-                array("i", [0] * len(rows)),
+                array("i", [row[4] if len(row) > 4 else 0 for row in rows]),
                 array("d", times),
                 array("q", [100] * len(rows)),
                 array("b", [1] * len(rows)),
                 array("d", [row[3] / 2 for row in rows]),
             )
         )
+
+    def hold(self, worker, tasks, *, tell=True):
+        """From now on a worker holds so many tasks whose ends are not known yet; ``tell``: in records of demand too."""
+        state = self.model.workers[worker]
+        before = len(state.processing)
+        state.processing.clear()
+        state.processing.update({-1 - at: None for at in range(tasks)})
+        if tell and (before > 0) != (tasks > 0):
+            self.demand(worker, (self.now, ASSIGNED, tasks > 0))
 
     def _loop_rows(self):
         return [(name, "timed", self.loop.get(name, 0.0), 1) for name in PARTS]

@@ -13,7 +13,6 @@ from math import inf, nan
 from operator import sub
 from typing import Any, NamedTuple
 
-from gnomon.reports.account import Account
 from gnomon.reports.collect.measurements import ticks, typed
 from gnomon.reports.dashboard.counters import Counters, Departed, Facts, read_counters
 from gnomon.reports.dashboard.history import History
@@ -21,6 +20,7 @@ from gnomon.reports.dashboard.looptimes import LoopTimes
 from gnomon.reports.dashboard.rolling import Rolling, sum_runs
 from gnomon.reports.dashboard.totals import Gap as SumsGap
 from gnomon.reports.dashboard.totals import Sums
+from gnomon.reports.dashboard.underway import LiveAccount, Underway, account_with
 from gnomon.reports.dashboard.windows import Windows
 from gnomon.reports.recording import TICKS, ErrorGroup, LogLine, Pair, Recording
 
@@ -112,7 +112,8 @@ class Model:
         self.known = 0
         self.left = 0.0
         self._rolling = Rolling(begin, self.limit)
-        self._windows = Windows(self._rolling.window, self._ended)
+        self._underway = Underway()
+        self._windows = Windows(self._rolling.window, self._ended, self._account)
         self._facts: dict[int, Facts] = {}
         self._cpus: dict[int, float] = {}
         self._scheduler_row: dict[str, float] = {}
@@ -165,8 +166,10 @@ class Model:
     def skip(self, answer: Mapping[str, Any]) -> None:
         """Leave what this answer did not bring to the sums, and go on after it."""
         assert self.next is not None
+        assert self.counters is not None
         self._miss(answer, self.next, answer["number"], self._last_stop, ticks(self.now - self.begin))
         self.next = tuple(answer["number"])
+        self._settle(self.counters)  # which are this answer's: up to its numbers, every row has come or is left out
 
     def lost_connection(self) -> None:
         """The scheduler can't be asked."""
@@ -216,6 +219,7 @@ class Model:
             prefixes, workers = rolling.sums(new)
             self._detailed[0].merge(prefixes)
             self._detailed[1].merge(workers)
+            self._underway.take_runs(rolling.runs, new, rolling.workers)
             if page["missed"][rings.index("runs")] and self._gap is not None:
                 self._gap = self._gap[0], max(self._gap[0] + 1, min(map(rolling.stop_of, new)))
             self._last_stop = max(self._last_stop, *map(rolling.stop_of, new))
@@ -261,11 +265,22 @@ class Model:
                 self._rolling.gaps.add(gap)
                 self.history.add_sums(gap.start, gap.stop, prefixes)
                 self._windows.forget_from(gap.start)
+                self._underway.lose_runs(workers, gap.stop)
                 text = f"{gap.rows:,} runs came too fast, or too long ago, to be shown singly; their sums are complete"
                 self.note(self.begin + gap.stop / TICKS, "gap", text)
         self._gap = None
         self._base = counters.prefix_sums, counters.worker_sums
         self._detailed = Sums(), Sums()
+        self._find_underway(counters)
+
+    def _find_underway(self, counters: Counters) -> None:
+        """Tell which threads are in tasks that have not ended."""
+        demand = self._rolling.demand
+        joined = {worker_id: ticks(facts.joined - self.begin) for worker_id, facts in self._facts.items()}
+        now = ticks(self.now - self.begin)
+        changed = self._underway.settle(counters.workers, joined, demand.since, now, told=demand.known_from is not None)
+        if changed is not None:
+            self._windows.forget_from(changed)
 
     def _take_news(self, answer: Mapping[str, Any]) -> None:
         if answer["errors"]:
@@ -326,10 +341,18 @@ class Model:
         ]
         return recording
 
-    def account(self, start: float | None = None, stop: float | None = None) -> Account:
-        """The account of a window of whole seconds; made anew only where rows came. Its runs are those that ended."""
+    def account(self, start: float | None = None, stop: float | None = None, *, exact: bool = False) -> LiveAccount:
+        """The account of a window of whole seconds; made anew only where rows came. Its runs are those that ended.
+
+        ``exact``: of the window as it is, made at once; its runs are those that overlap it.
+        """
         low, high = self._window(self.kept_from if start is None else start, stop)
+        if exact:
+            return self._account(self._rolling.window(low, high), low)
         return self._windows.account(low, high, max(0, ticks(self.now - self.begin)))
+
+    def _account(self, recording: Recording, low: int) -> LiveAccount:
+        return account_with(recording, self._underway.rows, low)
 
     def _window(self, start: float, stop: float | None) -> tuple[int, int]:
         now = max(0, ticks(self.now - self.begin))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.reports.account import PARTS
 from gnomon.reports.dashboard.context import Context
 from gnomon.reports.dashboard.tables import about
+from gnomon.reports.dashboard.underway import LIVE_PARTS
 from gnomon.reports.recording import TICKS
 
 __all__ = ["PLAIN", "summary"]
@@ -49,7 +49,7 @@ def summary(context: Context, age: float) -> dict[str, Any]:
         "window": {
             "seconds": min(_WINDOW, model.now - model.begin),
             "capacity": account.capacity / TICKS,
-            "parts": {name: ticks / TICKS for name, ticks in zip(PARTS, account.parts.values(), strict=True)},
+            "parts": {name: ticks / TICKS for name, ticks in zip(LIVE_PARTS, account.live_values(), strict=True)},
             "unmeasured": account.unmeasured,
         },
         "progress": [row._asdict() for row in model.progress()[:50]],

@@ -78,6 +78,11 @@ class Rolling:
         return self._all.workers
 
     @property
+    def runs(self) -> Runs:
+        """The runs that are kept, of which ``append`` gives the new ones."""
+        return self._all.runs
+
+    @property
     def rows(self) -> int:
         """Runs that are kept."""
         return len(self._runs)

@@ -28,11 +28,13 @@ class _Batch(NamedTuple):
 class DemandStates:
     """Changes of demand: (time, worker id, kind, value); worker 0 is the whole cluster.
 
-    ``known_from``: from when on nothing is missing; None where nobody ever told of demand.
+    ``known_from``: from when on nothing is missing; None where nobody ever told of demand. ``since``: from when on
+    there has been what there is now, by worker and kind.
     """
 
     def __init__(self) -> None:
         self.known_from: int | None = None
+        self.since: dict[tuple[int, int], int] = {}
         self._from = 0
         self._now: _State = set()
         self._batches: deque[_Batch] = deque()
@@ -41,6 +43,7 @@ class DemandStates:
     def restart(self, state: Iterable[Sequence[int]], when: int) -> None:
         """Changes are missing: this is what holds at a time, and what was before it is not known."""
         self._now = {(worker, kind) for worker, kind in state}
+        self.since = dict.fromkeys(self._now, when)
         self._batches.clear()
         self._rows = 0
         self._from = when
@@ -56,6 +59,11 @@ class DemandStates:
         self._batches.append(_Batch(frozenset(self._now), min(times), max(times), rows))
         self._rows += len(rows)
         _apply(self._now, rows)
+        for time, worker, kind, value in rows:
+            if value:
+                self.since.setdefault((worker, kind), time)
+            else:
+                self.since.pop((worker, kind), None)
 
     def trim(self, limit: int) -> None:
         """Forget the oldest changes where there are more than ``limit``."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
-from gnomon.reports.account import PARTS, PrefixAccount
+from gnomon.reports.account import PrefixAccount
 from gnomon.reports.dashboard.model import Model
+from gnomon.reports.dashboard.underway import LIVE_PARTS
 from gnomon.reports.recording import TICKS
 
 __all__ = ["TABLES", "BadQueryError", "Query", "Table", "answer", "page_of"]
@@ -216,10 +217,9 @@ def _account(model: Model, query: Query) -> Table:
     """The parts of the threads' time in the window (the last minute by default); they sum to the capacity."""
     start, stop = query.window(model)
     account = model.account(model.now - 60.0 if start is None else start, stop)
-    values = account.parts.values()
     rows: list[list[Any]] = [
         [name, ticks / TICKS, 100 * ticks / account.capacity if account.capacity else nan]
-        for name, ticks in zip(PARTS, values, strict=True)
+        for name, ticks in zip(LIVE_PARTS, account.live_values(), strict=True)
     ]
     rows.append(["capacity", account.capacity / TICKS, 100.0 if account.capacity else nan])
     return Table([("part", ""), ("seconds", "s"), ("share", "%")], rows)

@@ -1,7 +1,7 @@
 """The account of any window of a live run, at the price of what is new: whole seconds are accounted once and summed.
 
-A second's account is made again when rows arrive that reach into it; runs are told when they end, so that a long one
-changes the seconds behind it.
+A second's account is made again when rows arrive that reach into it, or when other threads are taken to be in tasks
+that have not ended: a long run changes the seconds behind it when it is told of.
 
 Contents: Windows.
 """
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor
 
-from gnomon.reports.account import Account, PrefixAccount, WorkerAccount, account
+from gnomon.reports.account import PrefixAccount, WorkerAccount
 from gnomon.reports.dashboard.totals import Sums
+from gnomon.reports.dashboard.underway import LiveAccount
 from gnomon.reports.recording import TICKS, Recording
 
 __all__ = ["Windows"]
@@ -26,19 +27,27 @@ _KEPT = 1_000
 class _Second:
     """One second's account, and the runs that ended in it (each is counted in one second alone)."""
 
-    account: Account
+    account: LiveAccount
     prefixes: Sums
     workers: Sums
 
 
 class Windows:
-    """See the module. ``cut``: gives the recording between two times in ticks; ``ended``: sums of runs that ended."""
+    """See the module.
+
+    ``cut`` gives the recording between two times in ticks, ``ended`` the sums of those of its runs that ended between
+    these; ``account`` makes the account of a recording that begins at a time, and may change the recording.
+    """
 
     def __init__(
-        self, cut: Callable[[int, int], Recording], ended: Callable[[Recording, int, int], tuple[Sums, Sums]]
+        self,
+        cut: Callable[[int, int], Recording],
+        ended: Callable[[Recording, int, int], tuple[Sums, Sums]],
+        account: Callable[[Recording, int], LiveAccount],
     ) -> None:
         self._cut = cut
         self._ended = ended
+        self._account = account
         self._seconds: dict[int, _Second] = {}
 
     def forget_from(self, when: int) -> None:
@@ -47,9 +56,9 @@ class Windows:
         for second in [second for second in self._seconds if second >= first]:
             del self._seconds[second]
 
-    def account(self, low: int, high: int, now: int) -> Account:
+    def account(self, low: int, high: int, now: int) -> LiveAccount:
         """The account between two times in ticks, widened to whole seconds; up to ``now`` at most."""
-        result = Account()
+        result = LiveAccount()
         prefixes: dict[str, PrefixAccount] = {}
         workers: dict[int, WorkerAccount] = {}
         first = floor(low / TICKS)
@@ -70,7 +79,8 @@ class Windows:
             return known
         low, high = at * TICKS, min((at + 1) * TICKS, now)
         recording = self._cut(low, high)
-        second = _Second(account(recording), *self._ended(recording, low, high))
+        prefixes, workers = self._ended(recording, low, high)
+        second = _Second(self._account(recording, low), prefixes, workers)
         if high == (at + 1) * TICKS:
             self._seconds[at] = second
             while len(self._seconds) > _KEPT:
@@ -78,11 +88,14 @@ class Windows:
         return second
 
 
-def _add_prefixes(second: _Second, result: Account, prefixes: dict[str, PrefixAccount]) -> None:
+def _add_prefixes(second: _Second, result: LiveAccount, prefixes: dict[str, PrefixAccount]) -> None:
     part = second.account
     result.capacity += part.capacity
     result.alongside += part.alongside
     result.parts.add(part.parts)
+    result.underway += part.underway
+    for worker_id, ticks in part.underway_of.items():
+        result.underway_of[worker_id] = result.underway_of.get(worker_id, 0) + ticks
     for prefix in part.prefixes:
         known = prefixes.setdefault(prefix.name, PrefixAccount(prefix.name))
         known.parts.add(prefix.parts)

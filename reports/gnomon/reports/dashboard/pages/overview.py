@@ -5,13 +5,14 @@ Contents: overview, counters, loop_busy, budget, progress, latest_errors, per_se
 
 from __future__ import annotations
 
-from gnomon.reports.account import PARTS, percentages
+from gnomon.reports.account import percentages
 from gnomon.reports.dashboard.context import Context
 from gnomon.reports.dashboard.model import Model
 from gnomon.reports.dashboard.pages import panels
 from gnomon.reports.dashboard.pages.colors import slots_of
 from gnomon.reports.dashboard.pages.panels import Panel
 from gnomon.reports.dashboard.pages.view import View
+from gnomon.reports.dashboard.underway import LIVE_PARTS
 from gnomon.reports.page.sentences import closing, loop_times
 from gnomon.reports.page.tables import part_words
 from gnomon.reports.palette import OTHER
@@ -30,6 +31,9 @@ STATES = (
 NO_WORKER = (
     "No worker has joined. Tasks wait until one does: start one with `gnomon worker ADDRESS`, or let the cluster scale."
 )
+#: What the time of tasks that have not ended is called.
+UNDERWAY = "In tasks that have not ended yet"
+
 NO_TASK = "No task has run yet. Numbers appear with the first `client.submit`, `map` or `compute`."
 
 
@@ -69,10 +73,10 @@ def budget(model: Model, view: View) -> Panel:
     result = view.account(model)
     if not result.capacity:
         return panels.text("budget", NO_WORKER if not result.workers else "No time has passed in this window.")
-    values = result.parts.values()
+    values = result.live_values()
     parts = [
-        (name, part_words(name, result)[0], percent, time_text(ticks))
-        for name, ticks, percent in zip(PARTS, values, percentages(values), strict=True)
+        (name, UNDERWAY if name == "underway" else part_words(name, result)[0], percent, time_text(ticks))
+        for name, ticks, percent in zip(LIVE_PARTS, values, percentages(values), strict=True)
         if ticks
     ]
     return {

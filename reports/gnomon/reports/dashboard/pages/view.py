@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gnomon.reports.account import Account, account
 from gnomon.reports.dashboard.model import Model
+from gnomon.reports.dashboard.underway import LiveAccount
 
 __all__ = ["SPANS", "View"]
 
@@ -72,10 +72,9 @@ class View:
             return model.begin, model.now
         return max(model.begin, model.now - float(self.span)), model.now
 
-    def account(self, model: Model) -> Account:
+    def account(self, model: Model) -> LiveAccount:
         """The account of the window: exact for a chosen range, to whole seconds for one that goes on."""
-        low, high = self.window(model)
-        return model.account(low, high) if self.range is None else account(model.recording(low, high))
+        return model.account(*self.window(model), exact=self.range is not None)
 
     def words(self, model: Model) -> str:
         """The window in words."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gnomon.reports.account import PARTS
 from gnomon.reports.dashboard.context import Context, DashboardUnavailable
 from gnomon.reports.dashboard.model import Model
 from gnomon.reports.dashboard.pages import panels
 from gnomon.reports.dashboard.pages.overview import NO_WORKER
 from gnomon.reports.dashboard.pages.panels import Panel
 from gnomon.reports.dashboard.pages.view import View
+from gnomon.reports.dashboard.underway import LIVE_PARTS
 from gnomon.reports.page import tables
 from gnomon.reports.recording import TICKS
 from gnomon.reports.units import bytes_text, count_text, cut, time_text
@@ -44,15 +44,17 @@ def _present(model: Model, view: View) -> Panel:
     """Every worker with its load now, and its time in the window."""
     now = model.counters
     ran = {} if now is None else now.worker_totals
-    shares = {each.worker.worker_id: each for each in view.account(model).workers}
+    account = view.account(model)
+    shares = {each.worker.worker_id: each for each in account.workers}
     rows = []
     for each in () if now is None else now.workers.values():
-        told = shares.get(each.id)
+        told, underway = shares.get(each.id), account.underway_of.get(each.id, 0)
         bars = []
         if told is not None and told.capacity:
+            amounts = [underway if part == "underway" else getattr(told.parts, part) for part in LIVE_PARTS]
             bars = [
                 (f"part-{part}", 100 * ticks / told.capacity, f"{part} {100 * ticks / told.capacity:.1f} %")
-                for part, ticks in zip(PARTS, told.parts.values(), strict=True)
+                for part, ticks in zip(LIVE_PARTS, amounts, strict=True)
                 if ticks
             ]
         totals = ran.get(each.id)
@@ -68,7 +70,9 @@ def _present(model: Model, view: View) -> Panel:
                 _percent(each.cpu),
                 panels.size(each.memory),
                 _memory_bar(each.memory, each.memory_limit or 0),
-                panels.cell("", 100 * told.parts.busy / told.capacity if told and told.capacity else 0.0, bars=bars),
+                panels.cell(
+                    "", 100 * (told.parts.busy + underway) / told.capacity if told and told.capacity else 0.0, bars=bars
+                ),
                 panels.cell(time_text(max(0.0, model.now - each.last_seen) * TICKS), model.now - each.last_seen),
             ]
         )  # fmt: skip
