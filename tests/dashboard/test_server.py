@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from gnomon.runtime import Client, LocalCluster, config
+from gnomon.runtime import Client, LocalCluster, Security, config
+from gnomon.runtime.errors import AuthenticationError
 
 
 def slow_double(x):
@@ -84,9 +85,51 @@ def test_none_by_the_setting():
         assert cluster.dashboard_link == ""
 
 
-def test_none_within_one_process():
-    with LocalCluster(n_workers=1, processes=False) as cluster:
-        assert cluster.dashboard_link == ""
+def listening():
+    """Where this process listens."""
+    return {
+        (each.laddr.ip, each.laddr.port)
+        for each in psutil.Process().net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN
+    }
+
+
+@pytest.mark.parametrize("security", [None, Security(secret="a secret of this test")])
+def test_a_cluster_within_one_process_has_one_too(ask, wait_until, security):
+    before = listening()
+    with LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, security=security, dashboard_address=":0"
+    ) as cluster, Client(cluster) as client:  # fmt: skip
+        assert cluster.scheduler_address.startswith("inproc://")
+        futures = client.map(slow_double, range(30))
+        assert client.gather(futures) == [2 * x for x in range(30)]
+        link = urlsplit(cluster.dashboard_link)
+        assert listening() - before == {(link.hostname, link.port)}  # nothing else before somebody looks
+        assert ask(cluster.dashboard_link).status == 200
+        found = summary(ask, cluster.dashboard_link)
+        assert found["connected"]
+        assert found["tasks"]["memory"] == 30
+        assert (found["workers"], found["threads"], found["clients"]) == (1, 2, 1)
+        page = json.loads(ask(cluster.dashboard_link, "/api/v1/pages/summary.json").body)
+        counters = next(panel for panel in page["panels"] if panel["name"] == "counters")
+        assert {name: value for name, value, *_ in counters["items"]}["tasks"] == "30"
+        opened = listening() - before - {(link.hostname, link.port)}
+        assert [host for host, _ in opened] == ["127.0.0.1"]
+        address = f"tcp://127.0.0.1:{opened.pop()[1]}"
+        with pytest.raises(AuthenticationError):
+            Client(address, security=Security(secret="another one than that"), timeout=20)
+        pid = cluster._dashboard.pid
+    assert not psutil.pid_exists(pid)
+    wait_until(lambda: listening() == before, "the ports to be free")
+
+
+def test_within_one_process_a_dead_one_comes_back(ask, wait_until):
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
+        assert summary(ask, cluster.dashboard_link)["connected"]
+        first = cluster._dashboard.pid
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(first), "the end of the process")
+        assert summary(ask, cluster.dashboard_link)["clients"] == 0
 
 
 @pytest.mark.parametrize("address", [":x", "8787:", ":70000", "http://:8787/status"])

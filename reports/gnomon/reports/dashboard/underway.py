@@ -211,7 +211,7 @@ def _laid(recording: Recording, at: int, first: int) -> tuple[int, int]:
     runs, worker, end = recording.runs, recording.workers[at], recording.duration
     low = min(max(0, worker.joined), end)
     high = max(low, end if worker.left is None else min(worker.left, end))
-    rows = numpy.flatnonzero(numpy.asarray(runs.workers) == at)
+    rows = numpy.flatnonzero(numpy.asarray(runs.workers) == at).tolist()
     laid = lay_out(runs, rows, worker.nthreads, low, high)
     ours = laid.rows >= first
-    return int((laid.ends - laid.begins)[ours].sum()), int((rows >= first).sum())
+    return int((laid.ends - laid.begins)[ours].sum()), sum(row >= first for row in rows)

@@ -8,6 +8,9 @@ What runs in the process is named by the entry point ``dashboard`` of the group 
 is no dashboard. It is the child's class (see ``child``) and is given the scheduler's address and the options
 ``descriptors, security, token, prefix, hosts, name``.
 
+A scheduler inside the owner's process (``inproc``) can't be reached from another. For it the owner opens a way in with
+the first visitor: a loopback address, where whoever proves the cluster's secret is given a line to the scheduler.
+
 Contents: DashboardDoor, parse_address, chosen_token.
 """
 
@@ -21,16 +24,17 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 
 from gnomon.runtime import config
 from gnomon.runtime.clock import now
-from gnomon.runtime.comm import Security
+from gnomon.runtime.comm import Comm, Handlers, Listener, Security, connect, listen
 from gnomon.runtime.comm.address import bracketed
 from gnomon.runtime.deploy.process import ChildProcess
 from gnomon.runtime.deploy.units import Unit
-from gnomon.runtime.errors import ClusterError
+from gnomon.runtime.errors import ClusterError, CommClosedError, GnomonError
+from gnomon.runtime.messages import Message
 
 __all__ = ["DashboardDoor", "chosen_token", "parse_address"]
 
@@ -101,6 +105,7 @@ class DashboardDoor:
         self._token = chosen_token() if self._settings.token else ""
         self._target = ""
         self._scheduler = ""
+        self._way_in: _WayIn | None = None
         self._socket: socket.socket | None = None
         self._unit: Unit | None = None
         self._life: asyncio.Task[None] | None = None
@@ -137,10 +142,7 @@ class DashboardDoor:
         """From now on a knock starts the process."""
         self._scheduler = scheduler_address
         if self._socket is not None:
-            if scheduler_address.startswith("inproc://"):
-                self._shut()
-            else:
-                self._listen_for_knocks()
+            self._listen_for_knocks()
 
     def _listen_for_knocks(self) -> None:
         assert self._socket is not None
@@ -198,10 +200,19 @@ class DashboardDoor:
         }
         try:
             await unit.prepare()
-            await unit.start((self._scheduler,), options)
-        except ClusterError as exc:
+            await unit.start((await self._reachable(),), options)
+        except (GnomonError, OSError) as exc:
             return str(exc)
         return await unit.wait_ended() or f"{_TITLE} has left"
+
+    async def _reachable(self) -> str:
+        """An address of the scheduler that another process can reach. Raises GnomonError, OSError."""
+        if not self._scheduler.startswith("inproc://"):
+            return self._scheduler
+        if self._way_in is None:
+            self._way_in = _WayIn(self._scheduler, self._security)
+            await self._way_in.open()
+        return self._way_in.address
 
     def _shut(self) -> None:
         """Listen no more."""
@@ -221,9 +232,77 @@ class DashboardDoor:
         if life is not None:
             life.cancel()
             await asyncio.wait([life])
+        if self._way_in is not None:
+            await self._way_in.close()
         link = self.link
         self._shut()
         self.link = link  # what was printed stays what it was
+
+
+class _WayIn:
+    """A loopback address for clients of a scheduler inside this process; ``address`` is empty before ``open``."""
+
+    def __init__(self, scheduler: str, security: Security) -> None:
+        self.address = ""
+        self._scheduler = scheduler
+        self._security = security
+        self._listener: Listener | None = None
+        self._lines: dict[Comm, asyncio.Task[Comm]] = {}
+
+    async def open(self) -> None:
+        """Listen. Raises GnomonError, OSError."""
+        where = "tls://127.0.0.1:0" if self._security.has_tls else "tcp://127.0.0.1:0"
+        self._listener = await listen(
+            where, self._on_comm, role="scheduler", security=self._security, accept=("client",)
+        )
+        self.address = self._listener.contact_address
+
+    def _on_comm(self, outer: Comm) -> Handlers:
+        """Give a client a line to the scheduler; what it says meanwhile is told in order once there is one."""
+        line = self._lines[outer] = asyncio.create_task(
+            connect(
+                self._scheduler,
+                role="client",
+                info={"name": outer.peer.name},
+                on_messages=lambda _, messages: _pass_on(messages, outer),
+                on_close=lambda *_: outer.close(),
+            )
+        )
+        return Handlers(
+            lambda _, messages: line.add_done_callback(lambda _: self._tell(messages, outer)),
+            lambda *_: self._hang_up(outer),
+        )
+
+    def _tell(self, messages: Sequence[Message], outer: Comm) -> None:
+        """The line of a client is there, or can't be had."""
+        line = self._lines.get(outer)
+        if line is None:
+            return
+        if line.exception() is None:
+            _pass_on(messages, line.result())
+        else:
+            outer.abort(f"no line to {self._scheduler}: {line.exception()}")
+
+    def _hang_up(self, outer: Comm) -> None:
+        line = self._lines.pop(outer)
+        if not line.done():
+            line.cancel()
+        elif line.exception() is None:
+            line.result().close()
+
+    async def close(self) -> None:
+        """Listen no more, and hang up."""
+        if self._listener is not None:
+            self._listener.close()
+            outside = tuple(self._lines)
+            for outer in outside:
+                outer.close()
+            await asyncio.gather(*(outer.wait_closed() for outer in outside), self._listener.wait_closed())
+
+
+def _pass_on(messages: Sequence[Message], to: Comm) -> None:
+    with contextlib.suppress(CommClosedError):  # its own on_close hangs up
+        to.send(messages)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -64,8 +64,7 @@ class LocalCluster:
         resources: abstract resources that each worker offers.
         memory_limit: bytes of each worker (``"4 GB"`` works); None is no limit.
         dashboard_address: where the dashboard listens, ``host:port`` or ``:port`` (this machine only); True is the
-            setting ``dashboard.address``, None is no dashboard. Its process starts when somebody opens the link. There
-            is none where everything is in one process (``inproc``).
+            setting ``dashboard.address``, None is no dashboard. Its process starts when somebody opens the link.
         worker_kwargs: anything else that ``Worker`` takes.
 
     Raises ClusterError if it can't start, ValueError for arguments that make no sense.
@@ -119,8 +118,7 @@ class LocalCluster:
             **worker_kwargs,
         }
         self._n_workers = n_workers
-        wanted = dashboard_address if self._protocol != "inproc" else None
-        self._dashboard = DashboardDoor(wanted, self.security, name=self.name, log_level=self._log_level)
+        self._dashboard = DashboardDoor(dashboard_address, self.security, name=self.name, log_level=self._log_level)
         self._scheduler = self._unit(_SCHEDULER, "the scheduler")
         self._crew = Crew(lambda worker: self._unit(_WORKER, f"worker {worker}"))
         self._link: SchedulerLink | None = None
