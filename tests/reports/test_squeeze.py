@@ -18,7 +18,8 @@ from gnomon.reports.page.squeeze import squeezed_script, squeezed_style
         ("if (/^[/ ] ( a|b)$/i.test(x)) y = 1 / 2 / 3;", "if(/^[/ ] ( a|b)$/i.test(x))y=1/2/3;"),
         ("return /a  b/", "return/a  b/"),
         ("typeof x in of", "typeof x in of"),
-        ("f({\n  a,\n  b: c &&\n d\n})\ng()", "f({a,b:c&&d\n})\ng()"),
+        ("{\n  f(\n    a\n  )\n}\nb", "{f(a)}\nb"),
+        ("f({\n  a,\n  b: c &&\n d\n})\ng()", "f({a,b:c&&d})\ng()"),
     ],
 )
 def test_scripts_mean_the_same(script, short):

@@ -15,8 +15,6 @@ from gnomon.reports.units import cut
 
 __all__ = ["task_stream"]
 
-_SIDES = ("left", "right", "bottom", "top")
-
 
 def task_stream(recording: Recording, drawn: Rectangles) -> Any:
     """A Bokeh figure of the rectangles.
@@ -70,12 +68,12 @@ def task_stream(recording: Recording, drawn: Rectangles) -> Any:
         line_width=0.5, hover_line_color="#ff8800", name="stream-bars",
     )  # fmt: skip
     hover.renderers = [bars]
-    # Hatches lie over the rectangles in glyphs of their own: a pattern per rectangle costs a canvas each.
+    # Hatches lie over the rectangles in a patch of their own: a pattern per rectangle costs as much as all of them.
     for name, pattern in (("erred", "x"), ("repeated", "/")):
-        marks = ColumnDataSource({side: [] for side in _SIDES}, name=f"stream-{name}")
-        plot.quad(
-            left="left", right="right", bottom="bottom", top="top", source=marks, fill_alpha=0, line_alpha=0,
-            hatch_pattern=pattern, hatch_color="#ffffff", hatch_alpha=0.8, hatch_scale=7, hatch_weight=1.2,
+        marks = ColumnDataSource({"x": [], "y": []}, name=f"stream-{name}")
+        plot.patch(
+            "x", "y", source=marks, fill_alpha=0, line_alpha=0, hatch_pattern=pattern, hatch_color="#ffffff",
+            hatch_alpha=0.8, hatch_scale=7, hatch_weight=1.2,
         )  # fmt: skip
     # What lies outside of the chosen range.
     for outside in (

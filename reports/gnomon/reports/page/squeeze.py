@@ -43,7 +43,7 @@ def _between(before: str, space: str, after: str) -> str:
     """What has to stay of the space between two tokens."""
     last, first = before[-1], after[0]
     if space == "\n":
-        return "" if last in "{,([&|?:=" else "\n"
+        return "" if last in "{,([&|?:=" or first in "})]" else "\n"
     both = _WORD.match(last) and _WORD.match(first)
     return " " if both or (last == first and last in "+-/") else ""
 

@@ -18,6 +18,13 @@ function fetchesIn({ from, to, worker = -1 }, act) {
     if ((whole || (end > from && end <= to)) && (worker < 0 || transfers.froms[i] === worker || transfers.tos[i] === worker)) act(i);
   }
 }
+function movedIn(wanted) {
+  const { worker } = wanted, me = data.workers[worker]?.id;
+  let sum = 0;
+  if (wanted.from <= 0 && wanted.to >= data.duration) { for (const [source, target, , , nbytes] of data.pairs) if (worker < 0 || source === me || target === me) sum += nbytes; }
+  else fetchesIn(wanted, (i) => { sum += data.transfers.nbytes[i]; });
+  return sum;
+}
 const fetchAt = (i) => { const { transfers: t } = data, known = t.holds.length > i; return [1, t.nbytes[i], t.lengths[i], known ? t.waits[i] : -1, known ? t.holds[i] : -1, known ? t.serialises[i] : -1]; };
 const rateCell = (nbytes, ticks) => cell(ticks ? bytesText(nbytes * TICKS / ticks) + "/s" : "-", ticks ? nbytes * TICKS / ticks : 0);
 const partCells = (sum) => Object.keys(FETCH_PARTS).map((name) => sum.measured ? timeCell(sum[name]) : cell("-", -1, { title: "not measured in this recording" }));
@@ -52,10 +59,8 @@ function typeTable({ from, to, worker = -1 }) {
   return { name: "types", rows, columns: [["type", false], [complete ? "values" : "fetches", true], ["moved", true], ["time", true], ["rate", true], ["where it went", false]], note: note + leftOut(rows.length, "types") };
 }
 function showFetching(list) {
-  const sum = list.reduce((sum, each) => { for (const name in sum) sum[name] += each[name]; return sum; }, noFetches()), names = Object.keys(FETCH_PARTS), shares = percentages(names.map((name) => sum[name])), bar = byId("fetching").querySelector(".bar");
-  bar.hidden = !sum.measured;
-  bar.replaceChildren(...names.map((name, i) => { const segment = element("i", "part-fetch-" + name); segment.style.width = shares[i] + "%"; segment.title = `${FETCH_PARTS[name][0]} ${plain(shares[i], 1)} %`; segment.append(element("span", "", shares[i] >= 10 ? segment.title : "")); return segment; }));
-  bar.setAttribute("aria-label", names.map((name, i) => `${FETCH_PARTS[name][0]} ${plain(shares[i], 1)} %`).join(", "));
+  const sum = list.reduce((sum, each) => { for (const name in sum) sum[name] += each[name]; return sum; }, noFetches()), names = Object.keys(FETCH_PARTS), shares = percentages(names.map((name) => sum[name]));
+  showBar(byId("fetching"), names.map((name, i) => ["part-fetch-" + name, shares[i], `${FETCH_PARTS[name][0]} ${plain(shares[i], 1)} %`]), 10).hidden = !sum.measured;
   const all = sum.wait + sum.hold + sum.serialise + sum.wire, unknown = sum.fetches - sum.measured;
   fill({
     name: "fetching", columns: [["fetches' time", false], ["time", true], ["share", true], ["what it is", false]],

@@ -61,9 +61,14 @@ onChange(() => showBrush());
   });
   map.addEventListener("dblclick", () => change({ from: null, to: null }));
 }
-// Once per frame at most, the newest call of a name.
+// Once per frame at most, the newest call of a name. What an act asks for comes in the same frame; the plots follow once all is known.
 const waitingActs = new Map();
+let inFrame = false;
 function later(name, act) {
-  if (!waitingActs.size) requestAnimationFrame(() => { const acts = [...waitingActs.values()]; waitingActs.clear(); acts.forEach((each) => each()); });
+  if (!waitingActs.size && !inFrame) { requestAnimationFrame(actAll); requestAnimationFrame(repaint); }
   waitingActs.set(name, act);
+}
+function actAll() {
+  inFrame = true;
+  try { for (const [name, act] of waitingActs) { waitingActs.delete(name); act(); } } finally { inFrame = false; waitingActs.clear(); }
 }

@@ -1,5 +1,18 @@
 // Every panel but the timeline, for the range and filter in force. Only the tab that is looked at is drawn.
 const slotOf = (name) => settings.slots[name] ?? 9;
+// The bar in a box: class, percent and words of each segment, which says them itself from a width on.
+function showBar(box, segments, least) {
+  const bar = box.querySelector(".bar");
+  bar.replaceChildren(...segments.map(([name, share, text]) => {
+    const segment = element("i", name);
+    segment.style.width = share + "%";
+    segment.title = text;
+    segment.append(element("span", "", share >= least ? text : ""));
+    return segment;
+  }));
+  bar.setAttribute("aria-label", segments.map(([, , text]) => text).join(", "));
+  return bar;
+}
 const saved = byId("whole").innerHTML, savedStrip = byId("strip").innerHTML;
 
 function showSummary(account) {
@@ -12,16 +25,8 @@ function showSummary(account) {
   if (!byId("table-account")) return;
   showHead(account);
   if (state.tab !== "summary") return;
-  const bar = summary.querySelector(".bar"), table = accountTable(account, settings);
-  bar.replaceChildren();
-  for (const [first, , share] of table.rows) {
-    if (!share.value) continue;
-    const segment = bar.appendChild(element("i", "part-" + first.bars[0][0])), text = `${first.text} ${share.text}`;
-    segment.style.width = share.value + "%";
-    segment.title = text;
-    segment.append(element("span", "", share.value >= 9 ? text : ""));
-  }
-  bar.setAttribute("aria-label", table.rows.filter((row) => row[2].value).map((row) => `${row[0].text} ${row[2].text}`).join(", "));
+  const table = accountTable(account, settings), parts = table.rows.filter((row) => row[2].value);
+  showBar(summary, parts.map(([first, , share]) => ["part-" + first.bars[0][0], share.value, `${first.text} ${share.text}`]), 9);
   fill(table);
   summary.querySelector(".closing").textContent = closingText(account);
   summary.querySelector(".closing").classList.toggle("amber", account.parts.unaccounted > 0.05 * account.capacity);
@@ -29,7 +34,7 @@ function showSummary(account) {
   fill(workerShareTable(account));
 }
 function showHead(account) {
-  const least = account.partial ? "≥ " : "", length = account.to - account.from, busy = account.capacity ? 100 * busyOf(account.parts) / account.capacity : 0, moved = pairTable(data, query()).list.reduce((sum, each) => sum + each.nbytes, 0);
+  const least = account.partial ? "≥ " : "", length = account.to - account.from, busy = account.capacity ? 100 * busyOf(account.parts) / account.capacity : 0, moved = movedIn(query());
   const head = { wall: timeText(length), workers: countText(account.workers.length), threads: countText(account.threads), busy: plain(busy, 1) + " %", tasks: least + countText(account.tasks), erred: least + countText(account.erred), rate: least + rateText(account.tasks, length), moved: state.prefix ? "-" : bytesText(moved) };
   const loop = loopParts(), all = loop.work + loop.gc + loop.waiting;
   head.loop = all ? plain(100 * loop.work / all, 1) + " %" : "-";

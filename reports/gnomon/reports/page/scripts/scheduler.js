@@ -61,9 +61,7 @@ function showLoop() {
     last: all ? [cell("Loop time measured"), cell(timeText(all)), cell("100.0 %"), cell("")] : null,
     note: !isWhole() && data.loop.length ? "Finer parts are known of the whole run only." : "",
   });
-  const bar = box.querySelector(".bar"), words = parts.map(([name]) => (LOOP_WORDS[name] || name).split(":")[0]);
-  bar.replaceChildren(...parts.map((part, i) => { const segment = element("i", classes[i]); segment.style.width = shares[i] + "%"; segment.title = `${words[i]} ${plain(shares[i], 1)} %`; segment.append(element("span", "", shares[i] >= 12 ? segment.title : "")); return segment; }));
-  bar.setAttribute("aria-label", words.map((word, i) => `${word} ${plain(shares[i], 1)} %`).join(", "));
+  showBar(box, parts.map(([name], i) => [classes[i], shares[i], `${(LOOP_WORDS[name] || name).split(":")[0]} ${plain(shares[i], 1)} %`]), 12);
 }
 function showScheduler() {
   showLoop();

@@ -130,14 +130,14 @@ function tooltip(_, { index }) {
   return box;
 }
 
-const model = (name) => timelineDocument.get_model_by_name(name);
+const model = (name) => timelineDocument.get_model_by_name(name), inView = () => model("stream").x_range;
 let openGate = null;
 const gate = new Promise((resolve) => { openGate = resolve; });
-let timelineDocument = null, preparing = null, drawnDetail = null, drawnOf = "", fitWanted = false, shown = 0;  // how often it was shown, drawn to the last
+let timelineDocument = null, plotViews = [], preparing = null, drawnDetail = null, drawnOf = "", fitWanted = false, shown = 0;  // how often it was shown, drawn to the last
 function paint() {
   if (!timelineDocument) return;
   const text = colorOf("--text"), line = colorOf("--line");
-  for (const plot of timelineDocument.get_model_by_name("timeline").children) {
+  for (const plot of model("timeline").children) {
     for (const axis of [...plot.below, ...plot.left]) Object.assign(axis, { major_label_text_color: text, axis_label_text_color: text, axis_line_color: line, major_tick_line_color: line, minor_tick_line_color: line });
     for (const grid of plot.center) if (grid.grid_line_color !== undefined && grid.name !== "none") grid.grid_line_color = line;
     plot.outline_line_color = line;
@@ -148,18 +148,31 @@ function paint() {
 }
 themeActs.push(paint);
 
+// Give a source new columns. Setting them as usual has Bokeh take them in twice.
+function give(name, columns) {
+  const source = model(name);
+  source.setv({ data: columns }, { silent: true });
+  source.properties.data.change.emit();
+}
+// The rectangles of some rows as one patch: a pattern is then made once, not for each of them.
+function outlines({ left, right, bottom, top }, rows) {
+  const x = new Float64Array(5 * rows.length).fill(NaN), y = x.slice();
+  rows.forEach((row, i) => { x.set([left[row], left[row], right[row], right[row]], 5 * i); y.set([bottom[row], top[row], top[row], bottom[row]], 5 * i); });
+  return { x, y };
+}
+// Paint at once what changed; Bokeh by itself waits for the next frame.
+const repaint = () => state.tab === "timeline" && plotViews.forEach((each) => each.repaint?.());
 // Draw what is in view, unless it is there already.
 function refine() {
   if (!timelineDocument) return;
-  const { start, end } = model("stream").x_range, wanted = JSON.stringify([start, end, state.from, state.to, state.prefix, state.worker, state.search]);
+  const { start, end } = inView(), wanted = JSON.stringify([start, end, state.from, state.to, state.prefix, state.worker, state.search]);
   if (wanted === drawnOf) return;
   drawnOf = wanted;
   const view = drawnDetail = detail(start, end), { slot } = view.columns;
-  model("stream-source").data = view.columns;
+  give("stream-source", view.columns);
   for (const [name, marked] of [["erred", (each) => each === ERRED], ["repeated", (each) => each >= 12 && each < GREYED]]) {
-    const rows = Array.from(slot.keys()).filter((i) => marked(slot[i])), source = model("stream-" + name);
-    if (!rows.length && !source.data.left.length) continue;
-    source.data = Object.fromEntries(["left", "right", "bottom", "top"].map((side) => [side, view.columns[side].constructor.from(rows, (i) => view.columns[side][i])]));
+    const columns = outlines(view.columns, slot.reduce((rows, each, i) => { if (marked(each)) rows.push(i); return rows; }, []));
+    if (columns.x.length || model("stream-" + name).data.x.length) give("stream-" + name, columns);
   }
   showNotice(view);
   const from = isWhole() ? -1e9 : state.from / TICKS, to = isWhole() ? 1e9 : state.to / TICKS, left = model("outside-left"), right = model("outside-right");
@@ -182,7 +195,16 @@ function showNotice(view) {
 function view(from, to) {
   const full = settings.duration / TICKS, least = Math.max(1e-6, full / 1e6);
   const width = Math.min(full, Math.max(least, to - from)), middle = (from + to) / 2, start = Math.max(0, Math.min(full - width, middle - width / 2));
-  model("stream").x_range.setv({ start, end: start + width });
+  inView().setv({ start, end: start + width });
+}
+// At each paint Bokeh writes anew where everything is, and each time the browser computes styles again. Glyphs have nothing
+// in the page that could be elsewhere; the rest seldom moves.
+function keepPlaces(plot) {
+  for (const { position, glyph } of plot.computed_renderer_views ?? []) {
+    const write = position?.replace;
+    let last = "";
+    if (write) position.replace = (css) => { if (!glyph && css !== last) write.call(position, last = css); };
+  }
 }
 const fit = () => isWhole() ? view(0, settings.duration / TICKS) : view(state.from / TICKS, state.to / TICKS);
 // The chart, once: made before anyone asks, while the page has nothing else to do. It keeps its size while another tab is shown.
@@ -192,28 +214,30 @@ function prepareTimeline() {
     await gate;
     byId("timeline").classList.add("prepared");
     data.lanes = lanesOf();
-    await Bokeh.embed.embed_item(JSON.parse(byId("timeline-item").textContent), "timeline-plot");
+    const { roots } = await Bokeh.embed.embed_item(JSON.parse(byId("timeline-item").textContent), "timeline-plot");
+    plotViews = roots[0]?.child_views ?? [];
+    plotViews.forEach(keepPlaces);
     timelineDocument = Bokeh.documents.at(-1);
     model("stream-hover").tooltips = tooltip;
     paint();
-    model("stream").x_range.change.connect(() => later("refine", refine));
+    inView().change.connect(() => later("refine", refine));
     fitWanted = !isWhole();
   })();
   return preparing;
 }
 async function drawTimeline() {
-  await prepareTimeline();
+  if (!timelineDocument) await prepareTimeline();
   if (!timelineDocument) return;
   if (fitWanted) fit();
   fitWanted = false;
   refine();
   shown++;
 }
-const zoom = (factor) => { const { start, end } = model("stream").x_range, middle = (start + end) / 2, half = (end - start) / 2 * factor; view(middle - half, middle + half); };
-const pan = (share) => { const { start, end } = model("stream").x_range, shift = share * (end - start); view(start + shift, end + shift); };
+const zoom = (factor) => { const { start, end } = inView(), middle = (start + end) / 2, half = (end - start) / 2 * factor; view(middle - half, middle + half); };
+const pan = (share) => { const { start, end } = inView(), shift = share * (end - start); view(start + shift, end + shift); };
 const onTimeline = (act) => () => { if (state.tab === "timeline" && timelineDocument) act(); };
 Object.assign(keyActs, { w: onTimeline(() => zoom(0.5)), s: onTimeline(() => zoom(2)), a: onTimeline(() => pan(-0.25)), d: onTimeline(() => pan(0.25)), f: onTimeline(fit) });
-byId("select-view")?.addEventListener("click", () => { if (timelineDocument) { const { start, end } = model("stream").x_range; setRange(start * TICKS, end * TICKS); } });
+byId("select-view")?.addEventListener("click", () => { if (timelineDocument) { const { start, end } = inView(); setRange(start * TICKS, end * TICKS); } });
 
 // n and p: the next or previous task that the search finds; without a search, that raised.
 let cursor = -1;
@@ -230,7 +254,7 @@ function step(way) {
   const worker = data.workers[runs.workers[row]], what = runs.ok[row] ? "" : ", raised";
   box.textContent = `${cut(runs.keys[row], 80)}: began at ${fixed(runs.begins[row] / TICKS, 3)} s, took ${timeText(runs.ends[row] - runs.begins[row])} on ${worker ? worker.label : "an unknown worker"}${what}.`;
   if (!timelineDocument) return;
-  const { start, end } = model("stream").x_range, half = Math.max((end - start) / 2, (runs.ends[row] - runs.begins[row]) / TICKS), middle = (runs.begins[row] + runs.ends[row]) / 2 / TICKS;
+  const { start, end } = inView(), half = Math.max((end - start) / 2, (runs.ends[row] - runs.begins[row]) / TICKS), middle = (runs.begins[row] + runs.ends[row]) / 2 / TICKS;
   if (runs.begins[row] / TICKS < start || runs.ends[row] / TICKS > end) view(middle - half, middle + half);
   const lane = data.lanes.of[row];
   Object.assign(model("found-box"), { left: runs.begins[row] / TICKS, right: runs.ends[row] / TICKS, bottom: lane, top: lane + 1, line_color: colorOf("--text"), visible: true });
