@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--bench", action="append", metavar="PATTERN", help="instead of the gate's benchmarks")
     compare.add_argument("--rounds", type=int, default=9, help="first rounds (default 9)")
     compare.add_argument("--confirm", type=int, default=16, help="more rounds for suspects (default 16; 0: none)")
+    compare.add_argument("--settle", action="store_true", help="stop where counters show a regression already")
     compare.add_argument("--null", action="store_true", help="measure the base twice, to learn the noise")
     compare.add_argument("--pure", action="store_true", help="compare interpreted instead of compiled")
     compare.add_argument("--no-diff", dest="diff", action="store_false", help="no recordings of a regression")
@@ -132,6 +133,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         counters=[] if options.bench else gate_patterns(benchmarks, "counters"),
         rounds=options.rounds,
         confirming=options.confirm,
+        settle=options.settle,
         null=options.null,
         pure=options.pure,
         probe=options.probe,

@@ -6,7 +6,8 @@ built once, in an environment of its own, and compared with the base again and a
 on where it was stopped, and the table is made of the lines.
 
 A plant is caught where the verdict is "regression" and a benchmark that has to see it is named. Unless told otherwise,
-plants are compared by the part of the gate that has to see them, and judged as severely as by all of it.
+plants are compared by the part of the gate that has to see them, and judged as severely as by all of it; where counters
+show one, nothing is measured in time any more.
 
 Contents: Campaign, Outcome, run, read_outcomes, table.
 """
@@ -148,6 +149,7 @@ def _compare(
         head=commits[1],
         patterns=gate["times"],
         counters=gate["counters"],
+        settle=not campaign.whole,
         environments=campaign.folder / "environments",
         head_environment=f"env-{name}",
     )

@@ -64,6 +64,8 @@ class Plan:
     """The same for counters that should not vary, so that two rounds are enough."""
     rounds: int = 9
     confirming: int = 16
+    settle: bool = False
+    """Stop where counters alone show a regression: times can add names to that verdict, and take none away."""
     null: bool = False
     """Measure the base twice in each round, to learn the noise."""
     pure: bool = False
@@ -101,6 +103,8 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
     _asv(plan, ["machine", "--yes"], check=True)
     if plan.counters:
         _run_rounds(plan, COUNT, COUNTING, commits, list(plan.counters), tell)
+        if plan.settle and _settled(read_comparison(plan.folder), rules):
+            return
     if plan.patterns or not plan.counters:
         _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell)
     comparison = read_comparison(plan.folder)

@@ -138,6 +138,16 @@ def test_one_more_message_is_seen_and_its_commit_found(project, capfd):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_what_counters_have_settled_is_not_measured_in_time(project, capfd):
+    assert compare(project, "chatty", rounds=4, confirm=0, more=["--settle", "--no-diff"]) == 1
+    assert "`work.Work.track_messages` | 2 " in capfd.readouterr().out
+    assert sorted(folder.name for folder in (project / "rounds").iterdir() if folder.is_dir()) == ["count"]
+    assert compare(project, "slow", rounds=4, confirm=0, more=["--settle", "--no-diff"]) != 0
+    assert (project / "rounds" / "screen").is_dir(), "counters alone are no verdict where they are the same"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_what_fails_is_a_broken_environment(project, capfd):
     for head in ("failing", "raising", "unbuildable", "compiled", "no-such-tag"):
         assert compare(project, head, rounds=4, confirm=0) == 3, head

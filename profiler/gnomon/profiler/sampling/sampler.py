@@ -1,6 +1,6 @@
 """One daemon thread that looks at the stacks of all registered threads, many times a second.
 
-Never from the loop or thread that it looks at. It sleeps until one of its deadlines (``cadence``), takes one look at all
+Never from the loop or thread that it looks at. It sleeps until its next deadline (``cadence``), takes one look at all
 threads (``stacks``), and puts what it saw in the history. It measures its own CPU, estimates what the program loses by
 handing it the GIL (``handover``), and widens its interval to keep both to its budget, and while the process is idle.
 The default rate is an odd one, and ticks are not evenly spaced, so that it marches in step with no program's timers.
