@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 import time
@@ -112,6 +113,23 @@ def test_each_part_has_its_switch():
     try:
         _, row = instruments.report()["series"]["agent"]
         assert [name for name, value in zip(COLUMNS, row, strict=True) if value == value] == ["seconds", "own_cpu"]
+    finally:
+        instruments.stop()
+
+
+def test_each_part_tells_what_it_cost():
+    instruments = Instruments("agent", InstrumentSettings())
+    instruments.start()
+    try:
+        gc.collect()
+        _, row = instruments.report()["series"]["agent"]
+        told = dict(zip(COLUMNS, row, strict=True))
+        parts = [told[f"own_{name}"] for name in ("sampler", "gc", "gil", "system")]
+        assert told["own_cpu"] == pytest.approx(sum(parts))
+        assert told["own_gc"] > 0
+        assert told["own_system"] > 0
+        assert min(parts) >= 0
+        assert told["own_loop"] != told["own_loop"], "there is no loop to be watched"
     finally:
         instruments.stop()
 

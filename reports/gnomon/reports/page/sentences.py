@@ -172,9 +172,27 @@ def instruments(recording: Recording) -> list[tuple[str, str]]:
     if not recording.clocks:
         result.append(("clocks", "all times are the scheduler's; by how much workers' were corrected is not kept here"))
     if own:
-        share = sum(own) * TICKS / max(1, recording.duration)
-        result.append(("processor time of all instruments", f"{time_text(sum(own) * TICKS)} ({share:.2%} of one core)"))
+        result.append(("processor time of all instruments", _share_of_a_core(sum(own), recording)))
+    for name, words in _INSTRUMENTS.items():
+        costs = [value for value in series.values.get(f"own_{name}", ()) if value == value]
+        if costs:
+            result.append((f"of that {words}", _share_of_a_core(sum(costs), recording)))
     return result
+
+
+#: By the columns that tell their cost.
+_INSTRUMENTS = {
+    "sampler": "samplers",
+    "loop": "monitors of event loops",
+    "gc": "monitors of garbage collection",
+    "gil": "monitors of the interpreter's lock",
+    "system": "monitors of the system",
+}
+
+
+def _share_of_a_core(seconds: float, recording: Recording) -> str:
+    share = seconds * TICKS / max(1, recording.duration)
+    return f"{time_text(seconds * TICKS)} ({share:.2%} of one core)"
 
 
 def ledgers(recording: Recording) -> list[tuple[str, Ledger, str]]:

@@ -113,6 +113,7 @@ class Instruments:
         self._add_system(monitors, row)
         self._add_loop(monitors, row)
         self._add_interpreter(monitors, row)
+        self._add_costs(monitors, row)
         report: Report = {"series": {self.process: (time, row.tolist())}}
         stalls = []
         while monitors.stalls:
@@ -202,31 +203,41 @@ class Instruments:
             row[_PLACE["busy"]] = min(row[_PLACE["cpu"]], 100.0)
 
     def _add_interpreter(self, monitors: shared.Shared, row: array[float]) -> None:
-        cost = 0.0
         if monitors.gc is not None:
             seconds = sum(each.total for each in monitors.gc.histograms)
             row[_PLACE["gc_seconds"]] = self._difference("gc", seconds)
             recent = monitors.gc.pauses(self._time - row[_PLACE["seconds"]])
             row[_PLACE["gc_max"]] = max([pause.duration for pause in recent], default=0.0)
-            cost += monitors.gc.cost().cpu
         if monitors.gil is not None:
             waits, ticks = monitors.gil.waits.copy(), self._difference("ticks", monitors.gil.lateness.number)
             new, self._waits = waits.since(self._waits), waits
             row[_PLACE["gil_contended"]] = 100.0 * new.number / ticks if ticks else nan
             row[_PLACE["gil_wait_max"]] = new.largest
-            if monitors.sampler is None:  # else it works on the sampler's thread
-                cost += monitors.gil.cost().cpu
         if monitors.sampler is not None:
             statistics = monitors.sampler.statistics()
             row[_PLACE["samples"]] = self._difference("samples", statistics.samples)
             row[_PLACE["samples_missed"]] = self._difference("missed", statistics.missed)
-            cost += statistics.cpu
-        if monitors.system is not None:
-            cost += monitors.system.cost().cpu
+
+    def _add_costs(self, monitors: shared.Shared, row: array[float]) -> None:
+        """What each instrument cost; the GIL's monitor is taken out of the sampler's time, on whose ticks it rides."""
         monitor = monitors.monitor_of(self._loop)
-        if monitor is not None:
-            cost += monitor.cost().cpu
-        row[_PLACE["own_cpu"]] = self._difference("cost", cost)
+        costs = {
+            name: each.cost().cpu
+            for name, each in (
+                ("gc", monitors.gc),
+                ("gil", monitors.gil),
+                ("system", monitors.system),
+                ("loop", monitor),
+            )
+            if each is not None
+        }
+        if monitors.sampler is not None:
+            costs["sampler"] = max(0.0, monitors.sampler.statistics().cpu - costs.get("gil", 0.0))
+        row[_PLACE["own_cpu"]] = 0.0
+        for name, cost in costs.items():
+            used = self._difference(f"cost of {name}", cost)
+            row[_PLACE[f"own_{name}"]] = used
+            row[_PLACE["own_cpu"]] += used
 
     def _difference(self, name: str, value: float) -> float:
         """What a total grew by since the last time."""

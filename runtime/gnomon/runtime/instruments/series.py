@@ -36,5 +36,10 @@ COLUMNS = (
     "tasks",  # scheduler: tasks that could run and have no worker; agent: runs not handed to the executor
     "samples",
     "samples_missed",
-    "own_cpu",  # seconds that the instruments themselves used
+    "own_cpu",  # seconds of processor time that the instruments themselves used; the next are parts of it
+    "own_sampler",
+    "own_loop",
+    "own_gc",
+    "own_gil",
+    "own_system",
 )
