@@ -157,6 +157,28 @@ def test_the_first_page_names_it(begun):
     assert bar["closing"] == "Parts 60.000 s + unaccounted 0.000 s = capacity 60.000 s."
 
 
+def test_nothing_is_said_of_time_whose_runs_are_to_come(begun):
+    """Who looks again after a while is told of many runs, one answer after the other."""
+    scheduler, model = begun()
+    scheduler.hold(1, 2)
+    passing(scheduler, model, 5)
+    assert parts(model, 1000.0) == {"underway": 10.0}
+    true = flood(scheduler, None, 20, load=0.9)
+    done = False
+    while not done:
+        done = model.apply(scheduler.live(**model.question(), limit=500), scheduler.now)
+        assert (model.behind == 0) == done
+        assert parts(model, 1000.0).get("underway", 0.0) <= 10.0 + 0.1
+        now = parts(model, 1005.0)
+        assert now.get("underway", 0.0) <= 0.1
+        busy = sum(now[name] for name in ("compute", "offcpu", "decode", "encode"))
+        assert busy == pytest.approx(true, rel=0.01)  # by sums, as long as there are no rows
+        assert model.account(1000.0).tasks == len(model.recording(1000.0).runs) + model.behind
+    scheduler.now += 1.0
+    scheduler.feed(model)
+    assert parts(model, model.now - 1.0)["underway"] == pytest.approx(2.0, abs=0.1)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_it_says_what_is_true_to_an_answer(by_hand, seed):
     """Random lives of three threads: what is shown of tasks, ended or not, is at any moment what the threads did."""
@@ -198,7 +220,10 @@ def test_it_says_what_is_true_to_an_answer(by_hand, seed):
 
 
 def flood(scheduler, model, seconds, *, load, pause=1, limit=20, seed=1):
-    """Two threads whose tasks are so many that rows are left out; the true time in tasks. Asked every ``pause``."""
+    """Two threads whose tasks are so many that rows are left out; the true time in tasks.
+
+    A model asks every ``pause`` seconds.
+    """
     dice = random.Random(seed)
     free = [scheduler.now] * 2
     true = 0.0
@@ -212,7 +237,7 @@ def flood(scheduler, model, seconds, *, load, pause=1, limit=20, seed=1):
             free[thread] = max(free[thread], end - 0.01)
         scheduler.run(*sorted(rows, key=lambda row: row[2] + row[3]))
         scheduler.now = end
-        if second % pause == pause - 1:
+        if model is not None and second % pause == pause - 1:
             answer = scheduler.live(**model.question(), limit=limit)
             if not model.apply(answer, 0.0):
                 model.skip(answer)

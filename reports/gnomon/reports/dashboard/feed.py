@@ -35,6 +35,9 @@ _ROWS = 10_000
 _PAGES = 3
 _BREATH = 0.05
 
+#: Runs that may wait for the next turn. Of more there is no hope to catch up with: they are left out.
+_BEHIND = 20_000
+
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 5.0
 _CONNECT = 5.0
@@ -203,7 +206,8 @@ class Feed:
             if self.model.next is None:  # another scheduler: from its beginning
                 first = True
             elif not first and (asked >= _PAGES or cost > _BUDGET * self._interval):
-                self.model.skip(answer)
+                if self.model.behind > _BEHIND:
+                    self.model.skip(answer)
                 return float(answer["cost"])
             self._tell()
             await asyncio.sleep(_BREATH)

@@ -110,6 +110,7 @@ class Model:
         self.departed: deque[Departed] = deque(maxlen=_KEPT)
         self.next: tuple[int, ...] | None = None
         self.known = 0
+        self.behind = 0
         self.left = 0.0
         self._rolling = Rolling(begin, self.limit)
         self._underway = Underway()
@@ -152,6 +153,8 @@ class Model:
         self.loop_times.append(self.now, answer["loop"], answer["traffic"])
         if done:
             self._settle(counters)
+        else:
+            self._await_rows(counters)
         self._take_news(answer)
         self._rolling.trim()
         self._heard = heard
@@ -169,6 +172,7 @@ class Model:
         assert self.counters is not None
         self._miss(answer, self.next, answer["number"], self._last_stop, ticks(self.now - self.begin))
         self.next = tuple(answer["number"])
+        self.behind = 0
         self._settle(self.counters)  # which are this answer's: up to its numbers, every row has come or is left out
 
     def lost_connection(self) -> None:
@@ -225,6 +229,7 @@ class Model:
             self._last_stop = max(self._last_stop, *map(rolling.stop_of, new))
         self._windows.forget_from(min([*map(rolling.begin_of, new), ticks(before - self.begin) - 2 * TICKS]))
         self.next = tuple(page["next"])
+        self.behind = answer["number"][rings.index("runs")] - self.next[rings.index("runs")]
         return bool(page["done"])
 
     def _miss(
@@ -255,8 +260,23 @@ class Model:
                     cells = values[row * width : (row + 1) * width]
                     self._scheduler_row = dict(zip(part["columns"], cells, strict=True))
 
+    def _await_rows(self, counters: Counters) -> None:
+        """More rows are to come: until then what the sums hold beyond those that came lies behind the last of these."""
+        gaps, now = self._rolling.gaps, ticks(self.now - self.begin)
+        before, start = gaps.pending, min(self._last_stop, now - 1)
+        gaps.pending = SumsGap(
+            start,
+            now,
+            counters.prefix_sums.minus(self._base[0], self._detailed[0]),
+            counters.worker_sums.minus(self._base[1], self._detailed[1]),
+        )
+        self._windows.forget_from(start if before is None else min(start, before.start))
+
     def _settle(self, counters: Counters) -> None:
         """All rows that there are have come: what the sums hold beyond them is a gap."""
+        pending, self._rolling.gaps.pending = self._rolling.gaps.pending, None
+        if pending is not None:
+            self._windows.forget_from(pending.start)
         if self._gap is not None:
             prefixes = counters.prefix_sums.minus(self._base[0], self._detailed[0])
             workers = counters.worker_sums.minus(self._base[1], self._detailed[1])
@@ -352,7 +372,7 @@ class Model:
         return self._windows.account(low, high, max(0, ticks(self.now - self.begin)))
 
     def _account(self, recording: Recording, low: int) -> LiveAccount:
-        return account_with(recording, self._underway.rows, low)
+        return account_with(recording, self._underway, low)
 
     def _window(self, start: float, stop: float | None) -> tuple[int, int]:
         now = max(0, ticks(self.now - self.begin))

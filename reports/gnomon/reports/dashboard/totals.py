@@ -105,9 +105,13 @@ def _cut(sums: Sums, begin: int, end: int, length: int) -> Sums:
 
 
 class Gaps:
-    """All gaps, oldest first; the oldest grow together when there are more than ``most``."""
+    """All gaps, oldest first; the oldest grow together when there are more than ``most``.
+
+    ``pending`` is one more, of runs whose rows are still to come: shared out like the others, and not among them.
+    """
 
     def __init__(self, most: int = 200) -> None:
+        self.pending: Gap | None = None
         self._most = most
         self._all: list[Gap] = []
 
@@ -133,7 +137,7 @@ class Gaps:
     def share(self, low: int, high: int) -> tuple[Sums, Sums]:
         """What falls into a window, by prefix and by worker."""
         prefixes, workers = Sums(), Sums()
-        for gap in self._all:
+        for gap in self._all if self.pending is None else (*self._all, self.pending):
             if gap.start < high and gap.stop > low:
                 of_prefixes, of_workers = gap.share(low, high)
                 prefixes.merge(of_prefixes)

@@ -67,10 +67,14 @@ class LiveAccount(Account):
 
 
 class Underway:
-    """What answers told of threads and of tasks; times in ticks since the run's begin."""
+    """What answers told of threads and of tasks; times in ticks since the run's begin.
+
+    ``rows``: the threads that were in tasks at ``until``, and from when on. Beyond it runs are still to be told of.
+    """
 
     def __init__(self) -> None:
         self.rows: frozenset[Row] = frozenset()
+        self.until = 0
         self._ends: dict[int, dict[int, int]] = {}
         self._from: dict[int, int] = {}
         self._times: list[int] = []
@@ -102,7 +106,7 @@ class Underway:
         self, workers: Mapping[int, WorkerNow], joined: Mapping[int, int], since: Mapping[tuple[int, int], int],
         now: int, *, told: bool,
     ) -> int | None:  # fmt: skip
-        """All runs that ended are known: find the rows anew; the earliest time for which they changed, None if none.
+        """All runs that ended are known: find the rows anew. From when on accounts change with them, or None.
 
         ``joined``: when workers came; ``since``: from when on there has been demand, by worker and kind; ``told``:
         whether anybody tells of demand.
@@ -124,9 +128,11 @@ class Underway:
         self._held.append(held)
         most = min(_ANSWERS, max(2, _NUMBERS // max(1, len(held))))
         del self._times[:-most], self._held[:-most]
-        changed = self.rows.symmetric_difference(found)
-        self.rows = frozenset(found)
-        return min((row.begin for row in changed), default=None)
+        changed = [row.begin for row in self.rows.symmetric_difference(found)]
+        if found:
+            changed.append(self.until)
+        self.rows, self.until = frozenset(found), now
+        return min(changed, default=None)
 
     def _tails(self, worker_id: int, nthreads: int, tasks: int, first: int, now: int) -> Iterable[Row]:
         """The threads of a worker that are taken to be in tasks: none of them before ``first``."""
@@ -144,12 +150,13 @@ class Underway:
         return [Row(worker_id, thread, begin) for begin, (_, thread) in zip(begins, tails, strict=False) if begin < now]
 
 
-def account_with(recording: Recording, rows: Iterable[Row], low: int) -> LiveAccount:
+def account_with(recording: Recording, underway: Underway, low: int) -> LiveAccount:
     """The account of a recording that begins at ``low``, with threads in tasks that have not ended; it is changed."""
     index = {worker.worker_id: at for at, worker in enumerate(recording.workers)}
-    mine = [row for row in rows if row.worker_id in index and row.begin < low + recording.duration]
+    high = low + recording.duration
+    mine = [row for row in underway.rows if row.worker_id in index and row.begin < high and underway.until > low]
     if mine:
-        _lay_in(recording, mine, index, low)
+        _lay_in(recording, mine, index, low, min(high + 1, underway.until))
     made = account(recording)
     live = LiveAccount(
         made.capacity, made.alongside, made.parts, made.prefixes, made.workers, made.tasks, made.erred, made.nbytes,
@@ -181,14 +188,14 @@ def _name_rest(live: LiveAccount, *, known: bool) -> None:
         parts.unaccounted = 0
 
 
-def _lay_in(recording: Recording, rows: Iterable[Row], index: Mapping[int, int], low: int) -> None:
-    """Put rows behind a recording's runs, with names and totals of its own."""
+def _lay_in(recording: Recording, rows: Iterable[Row], index: Mapping[int, int], low: int, until: int) -> None:
+    """Put rows, up to a time, behind a recording's runs, with totals, and a prefix of their own."""
     runs = recording.runs
     totals = {row.name: row for row in recording.worker_totals}
     runs.prefix_names = [*runs.prefix_names, _PREFIX]
     measured = len(runs.cpus) > 0
     for worker_id, thread, begin in rows:
-        length = low + recording.duration - begin + 1  # beyond the end: it has not ended
+        length = until - begin
         runs.keys.append("")
         for column, value in (
             (runs.prefixes, len(runs.prefix_names) - 1), (runs.workers, index[worker_id]), (runs.threads, thread),

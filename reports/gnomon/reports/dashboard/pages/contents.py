@@ -106,6 +106,11 @@ def _notices(context: Context, entry: PageEntry, view: View) -> list[str]:
         return []
     start, stop = view.window(model)
     said = []
+    if model.behind:
+        said.append(
+            f"The scheduler is still telling of {count_text(model.behind)} runs; until then they are known by their "
+            "sums alone."
+        )
     lost = sum(gap.rows for gap in model.gaps if gap.stop > start and gap.start < stop)
     if lost:
         said.append(

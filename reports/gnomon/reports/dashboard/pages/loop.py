@@ -40,8 +40,8 @@ _SLOTS = {
     name: f"slot-{at if at < 9 else at + 3}" for at, name in enumerate(name for name in WORDS if name not in _OWN)
 }
 
-_UNCOUNTED = "Not measured: nobody counts changes of states, which would cost something for every task."
-_SILENT = "Not measured: the connections are within one process, where messages are handed over and make no bytes."
+_UNCOUNTED = "Transitions are not measured: nobody counts changes of states, which would cost something for every task."
+_SILENT = "Bytes are not measured: all connections are within one process, where messages are handed over as they are."
 
 
 def _window(model: Model, view: View) -> LoopWindow | None:
@@ -133,15 +133,17 @@ def traffic(model: Model, view: View) -> Panel:
              panels.cell(bytes_text(amount) if of_bytes else count_text(amount), amount)]
         )  # fmt: skip
     rows.append([panels.cell("transitions of tasks"), *_uncounted(_UNCOUNTED)])
-    note = f"Over {count_text(times.connections)} connections, dashboards' own questions included."
-    if 0 < times.silent < times.connections:
+    note = f"Over {count_text(times.connections)} connections, dashboards' own questions included. {_UNCOUNTED}"
+    if times.connections == times.silent:
+        note += f" {_SILENT}"
+    elif times.silent:
         note += f" {count_text(times.silent)} of them are within the scheduler's process and make no bytes."
     return panels.table(View(), "traffic", (("connections", False), ("rate", True), ("in the window", True)), rows,
                         caption="Messages and bytes in the window", sortable=False, note=note)  # fmt: skip
 
 
 def _uncounted(why: str) -> list[Panel]:
-    return [panels.cell("-", None, why), panels.cell(why)]
+    return [panels.cell("-", None, why), panels.cell("not measured", None, why)]
 
 
 def _number(rate: float) -> str:
