@@ -36,7 +36,7 @@ _PAGES = 3
 _BREATH = 0.05
 
 #: Runs that may wait for the next turn. Of more there is no hope to catch up with: they are left out.
-_BEHIND = 20_000
+_BEHIND = 3_000
 
 _LONGEST_PAUSE = 5.0
 _PATIENCE = 5.0

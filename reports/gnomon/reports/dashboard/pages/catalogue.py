@@ -62,7 +62,8 @@ _STREAM = _chart(
 _LOAD = _chart(
     "workers-load",
     "Workers' processor and memory",
-    "A bar for each worker, of one core and of the memory limit; above 50 workers, how many have which load.",
+    "A bar for each worker, of one core and of the memory limit (of the largest, where there is no limit); above 50 "
+    "workers, how many have which load.",
     "workers",
 )
 _MEASURED = _chart(

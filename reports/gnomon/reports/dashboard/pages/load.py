@@ -23,7 +23,7 @@ _CPU, _MEMORY = "#0072b2", "#d55e00"
 
 
 class WorkersLoad:
-    """Two figures beside each other: processor, of one core; memory, of the limit (or of the largest)."""
+    """Two figures beside each other: processor, of one core; memory, of the limit (without one, of the largest)."""
 
     def __init__(self) -> None:
         import numpy
@@ -38,7 +38,7 @@ class WorkersLoad:
         self._labels: list[str] = []
         self._many: bool | None = None
         for column, title, color in (
-            ("cpu", "Processor, % of one core", _CPU), ("memory", "Memory, % of the limit, or of the largest", _MEMORY),
+            ("cpu", "Processor, % of one core", _CPU), ("memory", "Memory, % of the limit", _MEMORY),
         ):  # fmt: skip
             x_range = DataRange1d(start=0) if column == "cpu" else Range1d(start=0, end=100)
             bars = _plot(title, x_range, self._y_range)
