@@ -119,9 +119,20 @@ class TaskStream:
         size = self._sources.put(self._by_name["stream-source"], columns)
         slot = columns["slot"]
         for name, marked in (("erred", slot == ERRED), ("repeated", (slot >= HATCHED) & (slot < GREYED))):
-            sides = {side: columns[side][marked] for side in ("left", "right", "bottom", "top")}
-            size += self._sources.put(self._by_name[f"stream-{name}"], sides)
+            size += self._sources.put(self._by_name[f"stream-{name}"], _outlines(columns, marked))
         return size
+
+
+def _outlines(columns: Mapping[str, Any], marked: Any) -> dict[str, Any]:
+    """The marked rectangles as one patch: corners in turn, and a gap behind each."""
+    import numpy
+
+    left, right, bottom, top = (columns[side][marked] for side in ("left", "right", "bottom", "top"))
+    gap = numpy.full(len(left), numpy.nan, "f4")
+    return {
+        "x": numpy.column_stack((left, right, right, left, gap)).ravel().astype(left.dtype),
+        "y": numpy.column_stack((bottom, bottom, top, top, gap)).ravel(),
+    }
 
 
 def _stream_notes(frame: Frame, drawn: Rectangles, *, grouped: bool) -> list[str]:
