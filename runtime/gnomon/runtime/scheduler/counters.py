@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from operator import add
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
@@ -89,11 +89,11 @@ class LiveView:
             left: the time of the last departure that the asker knows.
             errors, logs: how many the asker has heard of.
 
-        ``cost`` is the seconds that this took, without packing. ``workers`` holds columns as bytes of arrays:
+        ``cost`` is the processor seconds that this took, without packing. ``workers`` holds columns as bytes of arrays:
         ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d). ``loop`` is the budget
         of the scheduler's loop since its start (see ``budget``), ``traffic`` what ``Traffic`` tells.
         """
-        began = perf_counter()
+        began = thread_time()
         now = clock.now()
         scheduler, model = self._scheduler, self._model
         mark = scheduler.telemetry.mark(now)
@@ -139,7 +139,7 @@ class LiveView:
             answer["pair_parts"] = mark["pair_parts"]
         if since is None or any(page["missed"]) or not page["done"]:
             answer["demand"] = mark["demand"]
-        answer["cost"] = perf_counter() - began
+        answer["cost"] = thread_time() - began
         return answer
 
     def _prefixes(self) -> list[tuple[Any, ...]]:

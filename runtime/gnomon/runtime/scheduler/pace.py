@@ -1,7 +1,8 @@
 """How much of its records the scheduler hands out at once: as many rows as can be made ready in a few milliseconds.
 
 A page is made on the scheduler's loop, which decides over tasks meanwhile for nobody. What a row costs depends on the
-ring and the machine, so it is learned from the pages that were made.
+ring and the machine, so it is learned from the pages that were made: by processor time, for what the page waited for on
+a crowded machine is not what its rows cost.
 
 Contents: Pace, Page.
 """
@@ -28,7 +29,7 @@ _CHEAPER = 0.25
 
 
 class Pace:
-    """Of one scheduler. ``seconds``: what all rings of a page together may take; ``clock``: seconds, of any origin."""
+    """Of one scheduler. ``seconds``: what all rings of a page together may take; ``clock``: the thread's processor time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds

@@ -48,7 +48,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
 from operator import sub
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from gnomon.runtime.core import RunColumns
@@ -159,7 +159,7 @@ class Telemetry:
         logs: log lines kept.
         departed: workers that left and are still told of.
         observed: rows of each ring of what processes report of themselves.
-        timer: reads a clock, in seconds, by which pages are kept short.
+        timer: reads the clock, of processor seconds, by which pages are kept short.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Telemetry:
         logs: int = 1_000,
         departed: int = 1_000,
         observed: int = 50_000,
-        timer: Callable[[], float] = perf_counter,
+        timer: Callable[[], float] = thread_time,
     ) -> None:
         self._runs = Ring(_RUNS, length)
         self._transfers = Transfers(length, groups)
