@@ -215,6 +215,7 @@ def test_rows_that_come_too_fast_are_left_out(running):
             await line.questions(1)
         while feed.model.recording(feed.model.begin).prefixes[0].tasks < 150_000:
             await asyncio.sleep(0.01)
-        assert feed.model.missed.get("runs", 0) == sum(gap.rows for gap in feed.model.gaps)
+        without_rows = feed.model.missed.get("runs", 0) + feed.model.behind  # left out, or still to come
+        assert without_rows == sum(gap.rows for gap in feed.model.gaps)
 
     running(body)

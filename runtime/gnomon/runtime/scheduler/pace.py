@@ -29,7 +29,7 @@ _CHEAPER = 0.25
 
 
 class Pace:
-    """Of one scheduler. ``seconds``: what all rings of a page together may take; ``clock``: the thread's processor time."""
+    """Of one scheduler. ``seconds``: what all rings of a page together may take; ``clock``: of the processor's time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
