@@ -215,7 +215,8 @@ def test_rows_that_come_too_fast_are_left_out(running):
             await line.questions(1)
         while feed.model.recording(feed.model.begin).prefixes[0].tasks < 150_000:
             await asyncio.sleep(0.01)
-        without_rows = feed.model.missed.get("runs", 0) + feed.model.behind  # left out, or still to come
-        assert without_rows == sum(gap.rows for gap in feed.model.gaps)
+        kept = len(feed.model.recording(feed.model.begin).runs.begins)
+        assert kept + sum(gap.rows for gap in feed.model.gaps) + feed.model.behind == 150_000
+        assert feed.model.missed.get("runs", 0) > 0 or kept >= 100_000, "left out, or let go when there were too many"
 
     running(body)
