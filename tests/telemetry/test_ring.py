@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from array import array
 
 import pytest
@@ -79,3 +80,15 @@ def test_arrays_of_another_kind_are_taken():
     r = ring(10)
     r.extend((array("i", [1]), ["a"], array("f", [0.5, 1.5])), 1)
     assert r.read(0, 5)[0][0].tolist() == [1]
+
+
+def test_the_collector_has_nothing_to_do_with_full_blocks():
+    ring = Ring((Column("O"), Column("q")), 100_000)
+    for number in range(10):
+        ring.extend([[f"key-{number}-{i}" for i in range(1000)], array("q", range(1000))], 1000)
+    gc.collect()
+    looked_at = [each for each in gc.get_objects() if type(each) in {list, tuple} and "key-3-5" in each[:8000]]
+    assert looked_at == [], "rows that never change again"
+    (keys, _), missed, after = ring.read(3000, 2000)
+    assert keys == [f"key-{number}-{i}" for number in (3, 4) for i in range(1000)]
+    assert (missed, after) == (0, 5000)

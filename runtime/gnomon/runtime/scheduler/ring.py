@@ -50,6 +50,8 @@ class Ring:
         """Append ``rows`` rows, given as one sequence per column."""
         blocks = self._blocks
         if not blocks or self.next - blocks[-1][0] >= _BLOCK:
+            if blocks:
+                _seal(blocks[-1][1])
             blocks.append((self.next, [[] if column.code == "O" else array(column.code) for column in self._columns]))
         for kept, new in zip(blocks[-1][1], columns, strict=True):
             if type(new) is array and new.typecode != kept.typecode:
@@ -73,6 +75,11 @@ class Ring:
             for out, kept, column in zip(result, columns, self._columns, strict=True):
                 out.extend(kept[low * column.width : high * column.width])
         return result, missed, end
+
+
+def _seal(columns: list[Any]) -> None:
+    """A block is full: the collector goes through lists each time, but lets go of plain values in a tuple for good."""
+    columns[:] = [tuple(column) if type(column) is list else column for column in columns]
 
 
 def table(names: Iterable[_Name]) -> tuple[list[_Name], array[int]]:
