@@ -239,6 +239,15 @@ def test_the_interval_keeps_the_cost_within_the_budget(cost, interval):
     assert cadence.missed == 0
 
 
+@pytest.mark.parametrize(("share", "interval"), [(4.0, 0.0124), (1.0, 0.0124), (0.5, 0.0248), (0.01, 0.062)])
+def test_a_program_that_uses_less_of_a_processor_is_looked_at_less_often(share, interval):
+    cadence = Cadence(0.01, 0.01, 0.0)
+    for _ in range(500):
+        cadence.tick(cadence.deadline)
+        cadence.spent(124e-6, False, share)
+    assert cadence.interval == pytest.approx(interval, rel=0.01)
+
+
 def test_one_dear_tick_does_not_blind_the_sampler():
     cadence = Cadence(0.01, 0.01, 0.0)
     cadence.spent(0.002, False)

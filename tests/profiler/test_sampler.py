@@ -367,11 +367,13 @@ def test_monitors_are_shown_each_tick_while_it_samples():
     sampler.remove_hook(second.hook)
 
 
-def test_while_monitors_ride_on_it_ticks_are_never_far_apart(monkeypatch):
+def test_while_monitors_ride_on_it_ticks_are_as_close_as_they_ask_for(monkeypatch):
     sampler = HandDriven(monkeypatch)
     hook = Monitor(sampler).hook
     assert sampler._cadence.widest == WIDEST
     sampler.add_hook(hook)
+    assert sampler._cadence.widest == WIDEST, "unless one asks for more"
+    assert tick_source(sampler, threshold=0.1) is sampler
     assert sampler._cadence.widest == pytest.approx(0.08, abs=0.001)
     assert tick_source(sampler, threshold=0.05) is sampler
     assert sampler._cadence.widest == pytest.approx(0.04)

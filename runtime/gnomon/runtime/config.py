@@ -162,7 +162,7 @@ class InstrumentSettings:
         0.0101, "time between two samples, where the budget allows", unit="s", low=0.001
     )
     sampling_budget: float = _setting(
-        0.006, "share of a busy program's time that sampling may cost", low=0.0001, high=1
+        0.006, "share of a process's processor time that sampling may cost", low=0.0001, high=1
     )
     loop: bool = _setting(True, "measure the lag of event loops, and record their stalls")
     stall_threshold: float = _setting(

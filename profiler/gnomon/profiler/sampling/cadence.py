@@ -27,8 +27,11 @@ __all__ = ["WIDEST", "Cadence", "places"]
 #: However dear a tick is, one is taken after this many seconds: bursts would go unseen otherwise.
 WIDEST = 1.0
 
-#: Weight of the last tick in the running mean of their cost.
+#: Weight of the last tick in the running means of their cost and of the program's use of the processor.
 _SMOOTHING = 0.05
+
+#: Share of a processor that a program is taken to use at least: of one that does little, something is to be seen.
+_LEAST_USE = 0.2
 
 #: Ticks that find nothing going on before they come more seldom; how much more seldom at the most; and how fast.
 _CALM_AFTER = 10
@@ -50,8 +53,9 @@ def places(seed: int | None = None) -> Iterator[float]:
 
 
 class Cadence:
-    """Deadlines ``base`` seconds apart on average, or further where a tick costs more than ``budget`` of that or all is
-    calm. ``at``: where they lie in their steps; ``places()`` if None."""
+    """Deadlines ``base`` seconds apart on average, or further where a tick costs more than ``budget`` of what the
+    program uses of a processor meanwhile, or all is calm. ``at``: where they lie in their steps; ``places()`` if None.
+    """
 
     __slots__ = (
         "_ahead",
@@ -61,6 +65,7 @@ class Cadence:
         "_places",
         "_point",
         "_stretch",
+        "_use",
         "base",
         "budget",
         "deadline",
@@ -89,6 +94,7 @@ class Cadence:
         self.ticks = 0
         self.missed = 0
         self._cost = 0.0
+        self._use = 1.0
         self._calm = 0
         self._point = now  # where the deadline's step begins
         self._stretch = 1  # and how many points are in it
@@ -146,9 +152,15 @@ class Cadence:
         # All of the step where there is room for that below the widest distance of two ticks.
         self.deadline = self._point + next(self._places) * min(length, max(self.base, self.widest + self.base - length))
 
-    def spent(self, seconds: float, idle: bool) -> None:
-        """What the last tick cost the program in seconds, and whether nothing went on since the one before."""
+    def spent(self, seconds: float, idle: bool, share: float = 1.0) -> None:
+        """What the last tick cost the program in seconds, and whether nothing went on since the one before.
+
+        ``share``: of a processor, that the program itself used meanwhile. A process that has a third of a processor can
+        spare a third of what a busy one can: several on one machine would cost it several budgets.
+        """
         self._cost += (seconds - self._cost) * _SMOOTHING
+        self._use += (min(max(share, _LEAST_USE), 1.0) - self._use) * _SMOOTHING
         self._calm = self._calm + 1 if idle else 0
         calm = min(_CALMEST, _CALMING ** min(self._calm - _CALM_AFTER, 100)) if self._calm > _CALM_AFTER else 1.0
-        self.stretch = max(1.0, min(self.widest / self.base, max(calm, self._cost / self.budget / self.base)))
+        afforded = self._cost / (self.budget * self._use * self.base)
+        self.stretch = max(1.0, min(self.widest / self.base, max(calm, afforded)))

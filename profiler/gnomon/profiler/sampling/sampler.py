@@ -54,9 +54,6 @@ _IDLE = 0.1
 #: Seconds after which names are looked at again, and idents that went to another thread.
 _REVIEW_AFTER = 0.1
 
-#: Seconds between two ticks while monitors ride on them.
-_HOOKED = 0.0797
-
 _all: weakref.WeakSet[Sampler] = weakref.WeakSet()
 
 
@@ -81,10 +78,11 @@ class Statistics(NamedTuple):
 class Sampler:
     """Samples threads of this process.
 
-    ``interval``: seconds between ticks; ``budget``: share of a busy program's time that sampling may cost, as CPU of
-    its own or for handing over the GIL, before the interval is widened; ``bucket``: seconds of one step of the history;
-    ``depth``: frames kept of a stack, the middle of deeper ones is cut out; ``every_thread``: sample all threads, not
-    only those given to ``watch_thread``; ``process``: the process's name in sessions; ``nodes``: size of the call tree
+    ``interval``: seconds between ticks; ``budget``: share of the program's processor time (of one processor at most)
+    that sampling may cost, as CPU of its own or for handing over the GIL, before the interval is widened; ``bucket``:
+    seconds of one step of the history; ``depth``: frames kept of a stack, the middle of deeper ones is cut out;
+    ``every_thread``: sample all threads, not only those given to ``watch_thread``; ``process``: the process's name in
+    sessions; ``nodes``: size of the call tree
     from which it is pruned. Raises ValueError for settings that make no sense.
     """
 
@@ -109,7 +107,7 @@ class Sampler:
         self.process = process
         self.max_nodes = nodes
         self._cadence = Cadence(interval, budget, now())
-        self._within = _HOOKED
+        self._within = WIDEST
         self._begin()
         _all.add(self)
 
@@ -279,7 +277,7 @@ class Sampler:
     def _run(self) -> None:
         wake, cadence, look, own = self._wake, self._cadence, self._look, threading.get_ident()
         switch_interval = sys.getswitchinterval
-        used, spent = process_cpu(), thread_cpu()
+        used, spent, before = process_cpu(), thread_cpu(), now()
         while not wake.acquire(timeout=max(0.0, cadence.delay(now()))):
             due, woke, attention = cadence.deadline, now(), False
             with self._lock:
@@ -293,7 +291,9 @@ class Sampler:
             self._cpu += cost
             others = used - used_before - cost
             idle = not (attention or look.changed) and others < _IDLE * cadence.interval
-            cadence.spent(cost + self._handover.tick(cadence.late, switch_interval()), idle)
+            passed, before = woke - before, woke
+            share = others / passed if passed > 0.0 else 1.0
+            cadence.spent(cost + self._handover.tick(cadence.late, switch_interval()), idle, share)
             look.changed = False
 
     def _tick(self, at: float, own: int) -> None:

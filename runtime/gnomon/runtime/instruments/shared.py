@@ -74,8 +74,7 @@ class Shared:
         self.gil: GilMonitor | None = None
         if settings.gil:
             # One thread for all: each wake-up takes the GIL from who computes.
-            ticks = Ticker(_TICK) if self.sampler is None else tick_source(self.sampler, settings.stall_threshold)
-            self.gil = GilMonitor(ticks)
+            self.gil = GilMonitor(Ticker(_TICK) if self.sampler is None else self.sampler)
         self.system: SystemMonitor | None = None
         if settings.system:
             self.system = SystemMonitor(children=children, network=host, disk=host, host_cpu=host)
@@ -140,6 +139,8 @@ class Shared:
         if monitor is None:
             from gnomon.profiler.loops.monitor import LoopMonitor  # with asyncio, which executors do without
 
+            if self.sampler is not None:
+                tick_source(self.sampler, self.settings.stall_threshold)  # often enough to look into each stall
             monitor = LoopMonitor(
                 loop,
                 sampler=self.sampler,
