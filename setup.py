@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOTS = ("runtime", "profiler", "reports")
 REQUIRED = os.environ.get("GNOMON_REQUIRE_COMPILED") == "1"
@@ -56,11 +57,28 @@ def extensions() -> list[Extension]:
     )
 
 
+class BuildOrGoWithout(build_ext):
+    """Goes on without an extension that can't be built, unless it is required, whatever the compiler's error is.
+
+    That an extension is optional does not suffice: setuptools lets some errors of compilers through.
+    """
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one extension; a warning says which is left out, and why."""
+        try:
+            super().build_extension(ext)
+        except Exception as exc:
+            if REQUIRED:
+                raise
+            self.warn(f"{ext.name} stays plain Python, for it could not be compiled: {exc}")
+
+
 names, folders = packages()
 setup(
     packages=names,
     package_dir=folders,
     package_data={name: ["*.pxd", "py.typed", "*.html", "*.css", "*.js"] for name in names},
     ext_modules=extensions(),
+    cmdclass={"build_ext": BuildOrGoWithout},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

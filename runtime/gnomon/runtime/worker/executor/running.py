@@ -43,7 +43,7 @@ _LONG = 0.1
 _ALWAYS = 1e-3
 _OFTEN = 1e-4
 _ONE_IN_FEW = 8
-_ONE_IN_MANY = 32
+_ONE_IN_MANY = 128
 
 #: Prefixes that are remembered by what begins a key.
 _LABELS = 10_000
