@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, setup
-from setuptools.command.build_ext import build_ext
 
 ROOTS = ("runtime", "profiler", "reports")
 REQUIRED = os.environ.get("GNOMON_REQUIRE_COMPILED") == "1"
@@ -45,32 +44,19 @@ def extensions() -> list[Extension]:
             source = pxd.with_suffix(".py")
             if source.exists() and source.name != "__init__.py":
                 name = ".".join(source.relative_to(root).with_suffix("").parts)
-                modules.append(Extension(name, [str(source)], optional=not REQUIRED, extra_compile_args=["-O2"]))
+                modules.append(Extension(name, [str(source)], extra_compile_args=["-O2"]))
     if not modules:
         return []
-    return cythonize(
+    compiled: list[Extension] = cythonize(
         modules,
         include_path=list(ROOTS),
         compiler_directives={"language_level": 3, "annotation_typing": False, "binding": True, "embedsignature": True},
         build_dir="build/cython",
         quiet="-q" in sys.argv,
     )
-
-
-class BuildOrGoWithout(build_ext):
-    """Goes on without an extension that can't be built, unless it is required, whatever the compiler's error is.
-
-    That an extension is optional does not suffice: setuptools lets some errors of compilers through.
-    """
-
-    def build_extension(self, ext: Extension) -> None:
-        """Build one extension; a warning says which is left out, and why."""
-        try:
-            super().build_extension(ext)
-        except Exception as exc:
-            if REQUIRED:
-                raise
-            self.warn(f"{ext.name} stays plain Python, for it could not be compiled: {exc}")
+    for extension in compiled:  # cythonize makes new ones, and forgets what was optional
+        extension.optional = not REQUIRED
+    return compiled
 
 
 names, folders = packages()
@@ -79,6 +65,5 @@ setup(
     package_dir=folders,
     package_data={name: ["*.pxd", "py.typed", "*.html", "*.css", "*.js"] for name in names},
     ext_modules=extensions(),
-    cmdclass={"build_ext": BuildOrGoWithout},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

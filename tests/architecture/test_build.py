@@ -1,4 +1,4 @@
-"""Where nothing can be compiled, the project installs and runs as plain Python, unless compiled modules are required."""
+"""Where nothing can be compiled the project installs, and runs as plain Python; unless compiled code is required."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build(project, **environment):
 def test_without_a_compiler_modules_stay_plain_python(project, compiler):
     code, compiled, said = build(project, CC=compiler)
     assert (code, compiled) == (0, []), said
-    assert "gnomon.tiny.module stays plain Python" in said
+    assert 'building extension "gnomon.tiny.module" failed' in said
 
 
 @pytest.mark.parametrize("compiler", ["false", "/nonexistent/cc"])
