@@ -64,6 +64,13 @@ def test_it_dies_with_a_scheduler_that_is_killed(command, ask, wait_until):
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the dashboard's end")
 
 
+def test_beside_a_scheduler_the_token_can_be_chosen_too(command, ask, monkeypatch):
+    monkeypatch.setenv("GNOMON_DASHBOARD_TOKEN", "0123456789abcdef-chosen")
+    link = command("dashboard", "tcp://127.0.0.1:9", "--address", ":0").said(LINK)[1]
+    assert link.endswith("token=0123456789abcdef-chosen")
+    assert ask(link, "/health").status == 200
+
+
 def test_beside_a_scheduler_that_stops_and_comes_back(command, ask, wait_until):
     scheduler = command("scheduler", "--port", 0, "--no-dashboard")
     address = scheduler.said(r"Scheduler at (tcp://\S+)")[1]

@@ -27,7 +27,13 @@ logger = logging.getLogger("gnomon.dashboard")
 )
 @option("--prefix", default=None, help="What all paths begin with, for a reverse proxy.")
 @option("--public-host", "hosts", multiple=True, help="Another name (host or host:port) that browsers may use for it.")
-@option("--token/--no-token", default=None, help="Ask for the token that is in the link.")
+@option(
+    "--token/--no-token",
+    default=None,
+    allow_from_autoenv=False,  # GNOMON_DASHBOARD_TOKEN is the token itself
+    show_envvar=False,
+    help="Ask for the token that is in the link, that of GNOMON_DASHBOARD_TOKEN or a new one.",
+)
 @option("--pid-file", type=click.Path(dir_okay=False), help="File to write the process id to, removed at the end.")
 @security_options
 def dashboard(
