@@ -114,7 +114,7 @@ PLANTS = (
             Edit(
                 "core/reactor.py",
                 "        outbox.record_run(ts)\n        duration = ticks[4 * i + 3] - ticks[4 * i]\n",
-                "        for _ in range(20):\n"
+                "        for _ in range(16):\n"
                 "            by_id.get(task_ids[i])\n"
                 "        outbox.record_run(ts)\n        duration = ticks[4 * i + 3] - ticks[4 * i]\n",
             ),
