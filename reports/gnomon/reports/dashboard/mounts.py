@@ -76,8 +76,9 @@ class Mounts:
         from bokeh.server.tornado import BokehTornado
 
         context = self._context
-        for name in ("bokeh.server.tornado", "bokeh.server.views.ws", "tornado.access"):
+        for name in ("bokeh.server.tornado", "tornado.access"):
             logging.getLogger(name).setLevel(logging.WARNING)  # a line for each visit is no news
+        logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # nor is one for each view that was closed
         charts: dict[str, Any] = pages.applications(context)
         server: Any = BokehTornado(
             charts,
