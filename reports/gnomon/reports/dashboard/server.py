@@ -39,7 +39,7 @@ _FULL = (
 )
 
 #: By how much it stands back behind a cluster's own processes.
-_NICE = 10
+_NICE = 5
 
 #: Bytes of a request's headers and body.
 _HEADERS = 64 << 10
