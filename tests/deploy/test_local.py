@@ -213,7 +213,7 @@ def test_ctrl_c_while_it_starts(wait_until):
         LocalCluster(3)
         thread.join(30)
     thread.join(30)
-    assert not descendants()
+    wait_until(lambda: not descendants(), "the end of the children")
 
 
 def test_sync_cluster_from_inside_a_running_loop():
