@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -257,3 +258,19 @@ def test_children_leave_although_a_fork_holds_their_pipes(gone):
         gone(pids, timeout=5)
         for pid in forked:
             os.kill(pid, signal.SIGKILL)
+
+
+def test_one_that_is_given_up_while_it_is_spawned_leaves_nothing(wait_until):
+    async def main():
+        for turns in range(4):
+            child = ChildProcess("stand_in_servers:Quiet", "the child")
+            task = asyncio.create_task(child.prepare())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+                await child.close("it was up by then")
+
+    asyncio.run(main())
+    wait_until(lambda: not psutil.Process().children(), "the end of the children")

@@ -92,7 +92,14 @@ class ChildProcess:
         finally:
             theirs.close()
             os.close(stderr)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:  # such as Ctrl-C: nobody would follow it to its end
+            ours.close()
+            early.close()
+            process.kill()
+            process.wait()
+            raise
         loop = asyncio.get_running_loop()
         up: asyncio.Future[None] = loop.create_future()
         life = loop.create_task(self._follow(process, reader, writer, early, up))
