@@ -60,7 +60,6 @@ class Cadence:
     __slots__ = (
         "_ahead",
         "_calm",
-        "_chance",
         "_cost",
         "_places",
         "_point",

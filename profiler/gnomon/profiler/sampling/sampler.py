@@ -82,8 +82,8 @@ class Sampler:
     that sampling may cost, as CPU of its own or for handing over the GIL, before the interval is widened; ``bucket``:
     seconds of one step of the history; ``depth``: frames kept of a stack, the middle of deeper ones is cut out;
     ``every_thread``: sample all threads, not only those given to ``watch_thread``; ``process``: the process's name in
-    sessions; ``nodes``: size of the call tree
-    from which it is pruned. Raises ValueError for settings that make no sense.
+    sessions; ``nodes``: size of the call tree from which it is pruned. Raises ValueError for settings that make no
+    sense.
     """
 
     def __init__(
