@@ -26,6 +26,7 @@ from gnomon.reports.dashboard.counters import WorkerNow
 from gnomon.reports.recording import TICKS, Recording, Worker
 from gnomon.reports.records import Runs
 from gnomon.reports.slots import lay_out
+from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, READY
 
 __all__ = ["LIVE_PARTS", "LiveAccount", "Row", "Underway", "account_with"]
 
@@ -38,9 +39,6 @@ _NUMBERS = 200_000
 
 #: Ticks (10 ms) by which clocks of workers may be off: a run that begins so close to an answer may have come after it.
 _MARGIN = TICKS // 100
-
-#: Kinds of demand, as the scheduler tells them: of a worker that holds tasks, fetches values, has runs to hand over.
-_ASSIGNED, _FETCHING, _READY = 2, 3, 4
 
 #: The prefix of rows that are no runs; no task's key can begin so.
 _PREFIX = "\0underway"
@@ -113,12 +111,12 @@ class Underway:
         """
         held = {}
         for each in workers.values():
-            waits = (each.id, _FETCHING) in since or (each.id, _READY) in since
+            waits = (each.id, FETCHING) in since or (each.id, READY) in since
             if each.processing - waits > 0:
                 held[each.id] = each.processing - waits
         found: list[Row] = []
         for worker_id, tasks in held.items():
-            first = since.get((worker_id, _ASSIGNED), now) if told else 0
+            first = since.get((worker_id, ASSIGNED), now) if told else 0
             first = max(first, self._from.get(worker_id, 0), joined.get(worker_id, now))
             if first < now:
                 found += self._tails(worker_id, workers[worker_id].nthreads, tasks, first, now)
