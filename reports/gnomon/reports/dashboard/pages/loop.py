@@ -1,6 +1,6 @@
 """The scheduler's event loop and its connections in the window: panels of numbers that add up.
 
-Words and colours are those of the report's tab of the scheduler.
+Words are those of the report's tab of the scheduler. A part has one colour here, whichever others there are.
 
 Contents: loop_bar, loop_parts, traffic; WORDS, NOT_MEASURED.
 """
