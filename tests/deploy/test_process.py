@@ -159,6 +159,27 @@ def test_close_before_start():
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+def test_close_of_a_child_that_has_hung_up(kind, tmp_path):
+    """Its pipe is closed and it is not yet reaped: there is nothing to tell it, and no reason to fail."""
+    factory = pytest.importorskip("uvloop").new_event_loop if kind == "uvloop" else asyncio.new_event_loop
+
+    async def main():
+        child = ChildProcess("stand_in_servers:HangsUp", "the child")
+        await child.start((), {"until": str(tmp_path / "go")})
+        while not child._running.writer.is_closing():
+            await asyncio.sleep(0.01)
+        closed = asyncio.ensure_future(child.close("done"))
+        await asyncio.sleep(0)
+        assert not closed.done()
+        (tmp_path / "go").touch()
+        await closed
+        return child.returncode
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert runner.run(main()) == 0
+
+
 def test_stubborn_child_is_killed_with_its_children_and_its_folder(gone, tmp_path):
     async def main():
         child = ChildProcess("stand_in_servers:Stubborn", "the child", grace=0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import subprocess
@@ -89,3 +90,15 @@ class Stubborn(Quiet):
 class SlowStart(Quiet):
     async def start(self):
         await asyncio.sleep(600)
+
+
+class HangsUp(Leaves):
+    """Closes by itself at once, and its process lives on until there is the file named in its options."""
+
+    async def start(self):
+        await super().start()
+        atexit.register(self.linger)
+
+    def linger(self):
+        while not os.path.exists(self.options["until"]):
+            time.sleep(0.01)

@@ -126,7 +126,7 @@ class ChildProcess:
         if self._running is None:
             await self.prepare()
         assert self._running is not None
-        self._running.writer.write(pack_order(Start(arguments, dict(options))))
+        self._running.tell(Start(arguments, dict(options)))
         await asyncio.shield(self._running.up)
         return self.address
 
@@ -166,11 +166,10 @@ class ChildProcess:
             return
         self._closing = True
         if not running.life.done():
-            with contextlib.suppress(ConnectionError):
-                if running.up.done():
-                    running.writer.write(pack_order(Leave(reason)))
-                else:
-                    running.writer.close()
+            if running.up.done():
+                running.tell(Leave(reason))
+            else:
+                running.writer.close()
             done, _ = await asyncio.wait([running.life], timeout=self._grace + 1)
             if not done:
                 logger.warning("%s (process %s) did not close in %g s and is killed", self.title, self.pid, self._grace)
@@ -195,6 +194,15 @@ class _Running(NamedTuple):
     writer: asyncio.StreamWriter
     up: asyncio.Future[None]
     life: asyncio.Task[None]
+
+    def tell(self, order: Start | Leave) -> None:
+        """Send an order, unless the child has hung up: how it left is then all there is to say, and ``life`` says it.
+
+        Raises whatever pickling the order raises.
+        """
+        packed = pack_order(order)
+        if not self.writer.is_closing():  # uvloop, unlike asyncio, raises RuntimeError for a transport that is closed
+            self.writer.write(packed)
 
 
 def how_it_left(returncode: int | None) -> str:
