@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import values
-from benchmarks.graphs import SHAPES, graph, message_of
+from benchmarks.graphs import SHAPES, fan, graph, message_of
 from benchmarks.zero_worker import ZeroCluster
 from gnomon.runtime.messages import Request, decode, encode
 from gnomon.runtime.protocol import decode_value, encode_value
@@ -33,6 +33,7 @@ from gnomon.runtime.protocol import decode_value, encode_value
 __all__ = ["JOBS", "Counted", "available", "instructions"]
 
 _TASKS = 500
+_INPUTS = 50
 _ITEMS = 200
 _FRAMING = "gnomon.runtime.comm.framing"
 _ROOT = Path(__file__).parents[1]
@@ -55,6 +56,25 @@ def _brain(shape: str) -> Callable[[], Job]:
         return Job(len(message.keys), lambda: cluster.run(message))
 
     return prepare
+
+
+def _placement() -> Job:
+    """One pass that finds a worker for each of many tasks, all ready at once, by what these hold; per task."""
+    message = message_of(fan(_INPUTS, _TASKS))
+    cluster = ZeroCluster(10, nthreads=_INPUTS // 10)
+    cluster.load(message)
+    cluster.place()
+    cluster.take(cluster.deliver()[2])
+    if len(cluster.model.ready) != _TASKS:
+        raise AssertionError(f"{len(cluster.model.ready)} tasks are ready")
+    return Job(_TASKS, cluster.place)
+
+
+def _hand_out() -> Job:
+    """One pass that hands a queue out to workers that are all idle; per task."""
+    cluster = ZeroCluster(_TASKS)
+    cluster.load(message_of(graph("map", _TASKS)))
+    return Job(_TASKS, cluster.place)
 
 
 def _small() -> list[list[Request]]:
@@ -121,6 +141,8 @@ def _decode_values() -> Job:
 #: What is counted, by name; each prepares a job anew.
 JOBS: dict[str, Callable[[], Job]] = {
     **{shape: _brain(shape) for shape in SHAPES},
+    "place ready": _placement,
+    "place queued": _hand_out,
     "read frames": _read,
     "write frames": _write,
     "encode messages": _encode_messages,

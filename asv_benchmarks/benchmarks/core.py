@@ -143,3 +143,15 @@ class Instructions(callgrind.Counted):
         return counted[shape]
 
     track_instructions.unit = "instructions/task"
+
+
+class PlacementInstructions(callgrind.Counted):
+    """Instructions of a placement pass per task."""
+
+    params = (["ready", "queued"],)
+    param_names = ("tasks",)
+
+    def track_pass(self, counted, tasks):
+        return counted[f"place {tasks}"]
+
+    track_pass.unit = "instructions/task"

@@ -1,6 +1,7 @@
 """Graphs of tasks by shape, as clients send them; the same ones every time.
 
-Contents: Graph, SHAPES, graph, message_of, message; frame_shuffle for the task-based shuffle of a data frame.
+Contents: Graph, SHAPES, graph, message_of, message; fan, tasks that get ready at once; frame_shuffle for the task-based
+shuffle of a data frame.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gnomon.runtime.messages import UpdateGraph
 
-__all__ = ["SHAPES", "Graph", "frame_shuffle", "graph", "message", "message_of"]
+__all__ = ["SHAPES", "Graph", "fan", "frame_shuffle", "graph", "message", "message_of"]
 
 CODE = b"a pickled function"
 
@@ -111,6 +112,14 @@ SHAPES: dict[str, Callable[[int], Graph]] = {
 def graph(shape: str, n: int) -> Graph:
     """A graph of a shape with about ``n`` tasks."""
     return SHAPES[shape](n)
+
+
+def fan(inputs: int, n: int) -> Graph:
+    """``n`` tasks that each need three of the inputs, which need nothing."""
+    chance = random.Random(20)
+    rows = _Rows()
+    first = [rows.add(("input-0a1b2c3d", i)) for i in range(inputs)]
+    return rows.graph([rows.add(("task-0a1b2c3d", i), tuple(sorted(chance.sample(first, 3)))) for i in range(n)])
 
 
 def frame_shuffle(partitions: int, branches: int = 32) -> Graph:

@@ -154,39 +154,52 @@ class ZeroCluster:
         _spent += arrival + running + release
         return Cost(len(message.keys), arrival, running, release)
 
+    def place(self) -> float:
+        """The placement pass that is due, if one is; the CPU seconds."""
+        global _placing
+        begin = time.thread_time()
+        if self.model.placement_wanted:
+            placement.run(self.model, self.outbox, 1.0)
+        seconds = time.thread_time() - begin
+        _placing += seconds
+        return seconds
+
+    def deliver(self) -> tuple[float, int, list[tuple[int, list[TasksFinished]]]]:
+        """Send what there is to send; CPU seconds, futures that are done, and what each worker answers."""
+        begin = time.thread_time()
+        mails = self.outbox.drain_workers()
+        news = self.outbox.drain_clients()
+        self.outbox.take_records()
+        seconds = time.thread_time() - begin
+        for _, messages in (*news, *mails):
+            self.counts.mail(messages, weigh=self._weigh)
+        done = sum(len(m.future_ids) for _, messages in news for m in messages if type(m) is FuturesDone)
+        answers = [(worker_id, finished) for worker_id, messages in mails if (finished := self.answers(messages))]
+        return seconds, done, answers
+
+    def take(self, answers: Sequence[tuple[int, Sequence[TasksFinished]]]) -> float:
+        """Take in what workers answered; the CPU seconds."""
+        for _, finished in answers:
+            self.counts.messages += len(finished)
+            self.counts.wakeups += 1
+        begin = time.thread_time()
+        for worker_id, finished in answers:
+            for answer in finished:
+                reactor.on_tasks_finished(self.model, self.outbox, worker_id, answer, 1.0)
+        return time.thread_time() - begin
+
     def _run(self) -> tuple[float, int]:
         """Turn by turn until nothing is left to do; CPU seconds, and futures that are done."""
-        global _placing
-        model, outbox, clock, counts = self.model, self.outbox, time.thread_time, self.counts
-        running = 0.0
-        done = 0
+        running, done = 0.0, 0
         while True:
-            begin = clock()
-            if model.placement_wanted:
-                placement.run(model, outbox, 1.0)
-                _placing += clock() - begin
-            mails = outbox.drain_workers()
-            news = outbox.drain_clients()
-            outbox.take_records()
-            running += clock() - begin
-            for _, messages in news:
-                done += sum([len(m.future_ids) for m in messages if type(m) is FuturesDone])
-                counts.mail(messages, weigh=self._weigh)
-            if not mails:
+            running += self.place()
+            seconds, more, answers = self.deliver()
+            running += seconds
+            done += more
+            if not answers:
                 return running, done
-            counts.turns += 1
-            answers = []
-            for worker_id, messages in mails:
-                counts.mail(messages, weigh=self._weigh)
-                if finished := self.answers(messages):
-                    answers.append((worker_id, finished))
-                    counts.messages += len(finished)
-                    counts.wakeups += 1
-            begin = clock()
-            for worker_id, finished in answers:
-                for answer in finished:
-                    reactor.on_tasks_finished(model, outbox, worker_id, answer, 1.0)
-            running += clock() - begin
+            self.counts.turns += 1
+            running += self.take(answers)
 
 
 def best(shape: str, n: int, workers: int, inline: bool) -> Cost:

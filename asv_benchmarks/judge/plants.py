@@ -50,7 +50,7 @@ PLANTS = (
                 "    stamp = model.stamp\n    if stamp % 13 < 3:\n        choose(model, ts)\n",
             ),
         ),
-        r"^core\.(Placement|ZeroWorker|Instructions)\.",
+        r"^core\.(Placement|PlacementInstructions|ZeroWorker|Instructions)\.",
     ),
     Plant(
         "framing",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from gnomon.reports.account import account
-from gnomon.reports.dashboard.history import History
+from gnomon.reports.dashboard.history import Ended, History
 from gnomon.reports.dashboard.model import Model
 from gnomon.reports.dashboard.states import DemandStates
 from gnomon.reports.dashboard.totals import Gap, Gaps, Sums
@@ -159,7 +160,8 @@ def test_the_history_holds_the_whole_run(by_hand):
 def test_bins_get_coarser_and_lose_nothing():
     history = History(0.0, most=10)
     for second in range(1000):
-        history.add_runs([("a", second * TICKS, second * TICKS + TICKS // 2, 1, False)])
+        begin, one = np.array([second * TICKS]), np.array([1])
+        history.add_runs(Ended(["a"], one - 1, begin, begin + TICKS // 2, one, one - 1))
     bins = history.bins()
     assert len(bins) <= 10
     assert sum(each.tasks for each in bins) == 1000

@@ -8,69 +8,26 @@ its slot and runs on) can't be inside the capacity and is counted apart, as *alo
 Runs whose details are gone (the scheduler's ring was full) still count, by the complete totals; they are taken out of
 the time before a slot's first known run, and what remains of that time is *unaccounted*: nobody can say what it was.
 
-Contents: PARTS, Parts, PrefixAccount, WorkerAccount, Account, account, apportion, percentages.
+Contents: PrefixAccount, Account, account, apportion, percentages; and the parts of ``worker_accounts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
-from gnomon.reports.idle_reasons import NAMES, Waiting, waiting
-from gnomon.reports.recording import Recording, Runs, Totals, Worker
+from gnomon.reports.idle_reasons import NAMES, name_gaps
+from gnomon.reports.recording import Recording, Runs, Totals
 from gnomon.reports.slots import Layout, lay_out
+from gnomon.reports.worker_accounts import PARTS, Parts, WorkerAccounts
 
-__all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "WorkerAccount", "account", "apportion", "percentages"]
+__all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "account", "apportion", "percentages"]
 
-#: The parts of a thread's time, in the order in which they are shown.
-PARTS = (
-    "compute", "offcpu", "decode", "encode", "transfer", "handover", "scheduler", "between", "idle", "unaccounted",
-)  # fmt: skip
 
 #: The parts that are tasks, and those that are gaps, in the order in which runs without details are taken out of them.
 _BUSY = ("compute", "offcpu", "decode", "encode")
 _GAPS = ("idle", "between", "scheduler", "handover", "transfer")
-
-
-@dataclass(slots=True)
-class Parts:
-    """Ticks by part.
-
-    ``compute`` is the user's code on the processor, and ``offcpu`` the user's code waiting for something (where that
-    was not measured, ``compute`` is both); ``decode`` and ``encode`` are unpickling arguments and pickling results;
-    ``transfer`` is no task on a thread while its worker fetched data; ``handover`` is runs ready on the worker and not
-    yet handed to its threads; ``scheduler`` is tasks that waited at the scheduler or were on their way; ``idle`` is
-    nothing to do. Recordings without demand have ``between``, the other gaps between two tasks, instead of the last
-    three but ``idle``, which then is before a thread's first and after its last task. ``unaccounted`` is what the
-    records don't tell.
-    """
-
-    compute: int = 0
-    offcpu: int = 0
-    decode: int = 0
-    encode: int = 0
-    transfer: int = 0
-    handover: int = 0
-    scheduler: int = 0
-    between: int = 0
-    idle: int = 0
-    unaccounted: int = 0
-
-    @property
-    def busy(self) -> int:
-        """Ticks in tasks."""
-        return self.compute + self.offcpu + self.decode + self.encode
-
-    def values(self) -> list[int]:
-        """The amounts in the order of ``PARTS``."""
-        return [getattr(self, name) for name in PARTS]
-
-    def add(self, other: Parts) -> None:
-        """Add another's amounts to these."""
-        for name in PARTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(slots=True)
@@ -85,23 +42,6 @@ class PrefixAccount:
 
 
 @dataclass(slots=True)
-class WorkerAccount:
-    """One worker: its capacity in ticks, and the parts, which sum to it.
-
-    ``lead`` is how much of ``parts.idle`` lies before a slot's first run with details, or in a slot that has none.
-    """
-
-    worker: Worker
-    capacity: int = 0
-    tasks: int = 0
-    erred: int = 0
-    nbytes: int = 0
-    alongside: int = 0
-    lead: int = 0
-    parts: Parts = field(default_factory=Parts)
-
-
-@dataclass(slots=True)
 class Account:
     """The account of a recording. Prefixes by descending time, workers in order of joining; ``alongside`` in ticks.
 
@@ -112,7 +52,7 @@ class Account:
     alongside: int = 0
     parts: Parts = field(default_factory=Parts)
     prefixes: list[PrefixAccount] = field(default_factory=list)
-    workers: list[WorkerAccount] = field(default_factory=list)
+    workers: WorkerAccounts = field(default_factory=WorkerAccounts)
     tasks: int = 0
     erred: int = 0
     nbytes: int = 0
@@ -121,33 +61,38 @@ class Account:
     @property
     def threads(self) -> int:
         """Threads of all workers that were there at any time."""
-        return sum(account.worker.nthreads for account in self.workers)
+        return sum(worker.nthreads for worker in self.workers.workers)
 
 
-def account(recording: Recording) -> Account:
-    """The account of a recording."""
-    demand, cpus = recording.demand.known, recording.runs.cpus
-    unmeasured = [] if (len(cpus) and max(cpus) >= 0) or any(t.measured for t in recording.prefixes) else ["offcpu"]
-    result = Account(unmeasured=(*unmeasured, *(("between",) if demand else ("handover", "scheduler"))))
-    names = recording.runs.prefix_names
-    by_prefix = {name: PrefixAccount(name) for name in names}
-    slots_of: list[PrefixAccount] = [by_prefix[name] for name in names]
-    rows_of = _rows_by_worker(recording)
-    steps_of = waiting(recording)
-    totals_of = {totals.name: totals for totals in recording.worker_totals}
-    lost = Parts()
-    for index, worker in enumerate(recording.workers):
-        one = _worker(recording, worker, rows_of[index], steps_of[index], slots_of)
-        _add_lost(one, recording, rows_of[index], totals_of.get(worker.worker_id), lost)
-        result.workers.append(one)
-        result.capacity += one.capacity
-        result.alongside += one.alongside
-        result.parts.add(one.parts)
-    result.alongside += sum(_length(recording, row) for row in rows_of[-1])
+def account(recording: Recording, laid: Layout | None = None) -> Account:
+    """The account of a recording; ``laid``: its runs in slots, if somebody needs these as well."""
+    import numpy
+
+    laid = laid or lay_out(recording)
+    runs, demand = recording.runs, recording.demand
+    unmeasured = [] if (len(runs.cpus) and max(runs.cpus) >= 0) or any(t.measured for t in recording.prefixes) else [
+        "offcpu"
+    ]  # fmt: skip
+    result = Account(unmeasured=(*unmeasured, *(("between",) if demand.known else ("handover", "scheduler"))))
+    by_prefix = {name: PrefixAccount(name) for name in runs.prefix_names}
+    workers = result.workers = WorkerAccounts(recording.workers)
+    workers.number("capacity")[:] = laid.capacity
+    workers.number("alongside")[:] = laid.alongside
+    shares = _shares(runs, laid)
+    _count_runs(workers, runs)
+    for name, ticks in zip(_BUSY, shares, strict=True):
+        numpy.add.at(workers.part(name), laid.workers, ticks)
+    for prefix, amounts in zip(runs.prefix_names, _by_prefix(runs, laid, shares), strict=True):
+        by_prefix[prefix].parts = Parts(*amounts)
+    _add_gaps(workers, recording, laid)
+    lost = _add_lost(workers, recording)
     _add_lost_prefixes(recording, by_prefix, lost)
+    result.parts = workers.total()
+    result.capacity = int(workers.number("capacity").sum())
+    result.alongside = int(workers.number("alongside").sum()) + _of_nobody(recording)
     for totals in recording.prefixes:
-        prefix = by_prefix[str(totals.name)]
-        prefix.tasks, prefix.erred, prefix.nbytes = totals.tasks, totals.erred, totals.nbytes
+        known = by_prefix[str(totals.name)]
+        known.tasks, known.erred, known.nbytes = totals.tasks, totals.erred, totals.nbytes
         result.tasks += totals.tasks
         result.erred += totals.erred
         result.nbytes += totals.nbytes
@@ -155,28 +100,25 @@ def account(recording: Recording) -> Account:
     return result
 
 
-def _worker(
-    recording: Recording, worker: Worker, rows: Sequence[int], steps: Waiting, prefixes: Sequence[PrefixAccount]
-) -> WorkerAccount:
-    """The account of one worker; adds what its tasks took to their prefixes."""
+def _count_runs(workers: WorkerAccounts, runs: Runs) -> None:
+    """How many runs each worker has, how many of them failed, and the bytes of their results."""
     import numpy
 
-    runs = recording.runs
-    low, high = _presence(recording, worker)
-    mine = numpy.asarray(rows, "q")
-    one = WorkerAccount(worker, capacity=worker.nthreads * (high - low), tasks=len(rows))
-    one.nbytes = int(numpy.asarray(runs.nbytes)[mine].sum())
-    one.erred = int((numpy.asarray(runs.ok)[mine] == 0).sum())
-    laid = lay_out(runs, rows, worker.nthreads, low, high)
-    one.alongside = laid.alongside
-    of_prefix = numpy.asarray(runs.prefixes)[laid.rows]
-    for name, ticks in zip(_BUSY, _shares(runs, laid), strict=True):
-        setattr(one.parts, name, int(ticks.sum()))
-        # Sums in double precision are exact here: ticks of centuries stay below 2 ** 53.
-        for prefix, amount in zip(prefixes, numpy.bincount(of_prefix, ticks, len(prefixes)), strict=True):
-            setattr(prefix.parts, name, getattr(prefix.parts, name) + int(amount))
-    _add_gaps(one, laid, steps, known=recording.demand.known)
-    return one
+    owners = numpy.asarray(runs.workers)
+    there = owners >= 0
+    for name, amounts in (("tasks", 1), ("erred", numpy.asarray(runs.ok)[there] == 0),
+                          ("nbytes", numpy.asarray(runs.nbytes)[there])):  # fmt: skip
+        numpy.add.at(workers.number(name), owners[there], amounts)
+
+
+def _by_prefix(runs: Runs, laid: Layout, shares: Sequence[Any]) -> list[list[int]]:
+    """The ticks of each prefix, in the order of ``_BUSY``."""
+    import numpy
+
+    sums = numpy.zeros((len(shares), len(runs.prefix_names)), "q")
+    for row, ticks in zip(sums, shares, strict=True):
+        numpy.add.at(row, numpy.asarray(runs.prefixes)[laid.rows], ticks)
+    return sums.T.tolist()
 
 
 def _shares(runs: Runs, laid: Layout) -> tuple[Any, Any, Any, Any]:
@@ -219,62 +161,74 @@ def _spread(amount: Any, length: Any, until: Any) -> Any:
     return numpy.where(until >= length, amount, numpy.floor(until * share).astype("q"))
 
 
-def _add_gaps(one: WorkerAccount, laid: Layout, steps: Waiting, *, known: bool) -> None:
+def _add_gaps(workers: WorkerAccounts, recording: Recording, laid: Layout) -> None:
     """Tell what the gaps were.
 
     Without knowledge of demand the end of a slot's time is idleness, whatever was being fetched.
     """
-    parts = one.parts
+    import numpy
+
+    known, owners = recording.demand.known, laid.gap_workers
     rest = laid.gap_ends - laid.gap_begins
-    stepped = (laid.gap_last == 0) | known
-    for name, ticks in zip(NAMES, steps.within(laid.gap_begins, laid.gap_ends), strict=True):
+    stepped = ~laid.gap_last | known
+    for name, ticks in zip(NAMES, name_gaps(recording, owners, laid.gap_begins, laid.gap_ends), strict=True):
         named = ticks * stepped
-        setattr(parts, name, getattr(parts, name) + int(named.sum()))
+        numpy.add.at(workers.part(name), owners, named)
         rest = rest - named
-    between = laid.gap_used & (laid.gap_last == 0) & (not known)
-    parts.between += int(rest[between].sum())
-    parts.idle += int(rest[~between].sum())
-    one.lead += int(rest[~between & ~laid.gap_used].sum())
+    between = laid.gap_used & ~laid.gap_last & (not known)
+    lead = ~between & ~laid.gap_used
+    numpy.add.at(workers.part("between"), owners[between], rest[between])
+    numpy.add.at(workers.part("idle"), owners[~between], rest[~between])
+    numpy.add.at(workers.number("lead"), owners[lead], rest[lead])
 
 
-def _add_lost(
-    one: WorkerAccount, recording: Recording, rows: Sequence[int], totals: Totals | None, lost: Parts
-) -> None:
-    """Count the runs of a worker that have no details here, by the worker's complete totals."""
-    if totals is None or totals.tasks <= one.tasks:
-        return
-    parts = one.parts
-    known = _known(recording.runs, rows)
-    missing = [max(0, total - here) for total, here in zip(_of_totals(totals), known, strict=True)]
-    wanted = sum(missing)
-    granted = min(wanted, sum(getattr(parts, name) for name in _GAPS))
-    one.alongside += wanted - granted
-    unknown = max(0, one.lead - granted)
+def _add_lost(workers: WorkerAccounts, recording: Recording) -> Parts:
+    """Count the runs of workers that have no details here, by these workers' totals; the ticks of all of them."""
+    import numpy
+
+    totals_of = {totals.name: totals for totals in recording.worker_totals}
+    tasks = workers.number("tasks").tolist()
+    lost = [
+        (row, each)
+        for row, worker in enumerate(workers.workers)
+        if (each := totals_of.get(worker.worker_id)) is not None and each.tasks > tasks[row]
+    ]
+    if not lost:
+        return Parts()
+    at = numpy.asarray([row for row, _ in lost], "q")
+    totals = [each for _, each in lost]
+    missing = numpy.asarray([_of_totals(each) for each in totals], "q").T
+    missing = numpy.maximum(0, missing - _known(recording.runs, recording.runs.workers, len(workers))[:, at])
+    wanted = missing.sum(axis=0)
+    granted = numpy.minimum(wanted, sum(workers.part(name)[at] for name in _GAPS))
+    workers.number("alongside")[at] += wanted - granted
+    unknown = numpy.maximum(0, workers.number("lead")[at] - granted)
     left = granted
     for name in _GAPS:
-        taken = min(left, getattr(parts, name))
-        setattr(parts, name, getattr(parts, name) - taken)
-        left -= taken
-    parts.unaccounted += unknown
-    parts.idle -= unknown
-    for name, ticks in zip(_BUSY, apportion(granted, missing), strict=True):
-        setattr(parts, name, getattr(parts, name) + ticks)
-        setattr(lost, name, getattr(lost, name) + ticks)
-    one.tasks, one.erred, one.nbytes = totals.tasks, totals.erred, totals.nbytes
+        taken = numpy.minimum(left, workers.part(name)[at])
+        workers.part(name)[at] -= taken
+        left = left - taken
+    workers.part("unaccounted")[at] += unknown
+    workers.part("idle")[at] -= unknown
+    for row in numpy.flatnonzero(granted < wanted).tolist():
+        missing[:, row] = apportion(int(granted[row]), missing[:, row].tolist())
+    for name, ticks in zip(_BUSY, missing, strict=True):
+        workers.part(name)[at] += ticks
+    for name in ("tasks", "erred", "nbytes"):
+        workers.number(name)[at] = [getattr(each, name) for each in totals]
+    return Parts(*missing.sum(axis=1).tolist())
 
 
 def _add_lost_prefixes(recording: Recording, by_prefix: dict[str, PrefixAccount], lost: Parts) -> None:
     """Spread the time of runs without details over the prefixes, by the prefixes' complete totals."""
-    import numpy
-
-    runs = recording.runs
     for totals in recording.prefixes:
         by_prefix.setdefault(str(totals.name), PrefixAccount(str(totals.name)))
     if not lost.busy:
         return
-    prefixes = numpy.asarray(runs.prefixes)
-    rows_of = {name: numpy.flatnonzero(prefixes == at) for at, name in enumerate(runs.prefix_names)}
-    known = [_known(runs, rows_of.get(str(totals.name), ())) for totals in recording.prefixes]
+    runs = recording.runs
+    sums = _known(runs, runs.prefixes, len(runs.prefix_names)).T.tolist()
+    of_prefix = dict(zip(runs.prefix_names, sums, strict=True))
+    known = [of_prefix.get(str(totals.name), [0] * len(_BUSY)) for totals in recording.prefixes]
     for at, name in enumerate(_BUSY):
         weights = [
             max(0, _of_totals(totals)[at] - here[at]) for totals, here in zip(recording.prefixes, known, strict=True)
@@ -284,16 +238,18 @@ def _add_lost_prefixes(recording: Recording, by_prefix: dict[str, PrefixAccount]
             setattr(parts, name, getattr(parts, name) + ticks)
 
 
-def _known(runs: Runs, rows: Any) -> tuple[int, int, int, int]:
-    """Sums over runs with details, in the order of ``_BUSY``."""
+def _known(runs: Runs, names: Any, count: int) -> Any:
+    """Sums over runs with details by name (a number; negative: none): a row for each of ``_BUSY``."""
     import numpy
 
-    mine = numpy.asarray(rows, "q")
-    decode, compute, encode = (
-        int(numpy.asarray(column)[mine].sum()) for column in (runs.decodes, runs.computes, runs.encodes)
-    )
-    on = int(_on_processor(runs, mine).sum())
-    return on, compute - on, decode, encode
+    names = numpy.asarray(names)
+    there = names >= 0
+    decode, compute, encode = (numpy.asarray(column) for column in (runs.decodes, runs.computes, runs.encodes))
+    on = _on_processor(runs, slice(None))
+    result = numpy.zeros((len(_BUSY), count), "q")
+    for row, ticks in zip(result, (on, compute - on, decode, encode), strict=True):
+        numpy.add.at(row, names[there], ticks[there])
+    return result
 
 
 def _of_totals(totals: Totals) -> tuple[int, int, int, int]:
@@ -324,25 +280,13 @@ def percentages(amounts: Sequence[int]) -> list[float]:
     return [share / 10 for share in apportion(1000, amounts)]
 
 
-def _presence(recording: Recording, worker: Worker) -> tuple[int, int]:
-    """From when to when the worker was there, inside the recording."""
-    low = min(max(0, worker.joined), recording.duration)
-    high = recording.duration if worker.left is None else min(worker.left, recording.duration)
-    return low, max(low, high)
-
-
-def _rows_by_worker(recording: Recording) -> list[Any]:
-    """Rows of runs by worker; the last list holds those of workers that nobody knows any more."""
+def _of_nobody(recording: Recording) -> int:
+    """Ticks of runs of workers that nobody knows any more, as far as they lie in the recording."""
     import numpy
 
-    workers = numpy.asarray(recording.runs.workers)
-    order = numpy.argsort(workers, kind="stable")
-    edges = numpy.searchsorted(workers[order], range(len(recording.workers) + 1))
-    return [*(order[low:high] for low, high in pairwise(edges)), order[: edges[0]]]
-
-
-def _length(recording: Recording, row: int) -> int:
     runs = recording.runs
-    begin = runs.begins[row]
-    end = begin + runs.decodes[row] + runs.computes[row] + runs.encodes[row]
-    return max(0, min(end, recording.duration) - max(begin, 0))
+    rows = numpy.flatnonzero(numpy.asarray(runs.workers) < 0)
+    columns = (runs.begins, runs.decodes, runs.computes, runs.encodes)
+    begins, *lengths = (numpy.asarray(column)[rows] for column in columns)
+    ends = numpy.minimum(begins + sum(lengths), recording.duration)
+    return int(numpy.maximum(0, ends - numpy.maximum(begins, 0)).sum())

@@ -1,52 +1,107 @@
-"""What a worker's idle threads waited for, as steps over time.
+"""What workers' idle threads waited for.
 
 At any moment at most one thing is named, by this order: runs that the agent had not handed over, values being fetched,
 tasks that the scheduler held or that were on their way. Where a recording does not tell of demand, fetches alone are
-known. The page's script has the same steps.
+known. The page's script names the same.
 
-Contents: NAMES, Waiting, waiting.
+Contents: NAMES, name_gaps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.reports.recording import Recording
 from gnomon.reports.records import Demand
+from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, QUEUED, READY
 
-__all__ = ["NAMES", "Waiting", "waiting"]
+__all__ = ["NAMES", "name_gaps"]
 
-#: The parts of the account that steps name, in the order of ``Waiting.within``.
+#: The parts of the account that gaps are named by, in the order of the columns that ``name_gaps`` gives.
 NAMES = ("handover", "transfer", "scheduler")
 
 _NOTHING = 3
 
-#: Positions of the counts that a sweep keeps: kinds of demand as in ``Demand``, then fetches and runs under way.
-_QUEUED, _ASSIGNED, _FETCHING, _READY, _FETCHES, _RUNS = 1, 2, 3, 4, 5, 6
+#: What is counted beside kinds of demand: fetches and runs under way.
+_FETCHES, _RUNS = 5, 6
+
+#: Events of workers that are looked at together. What holds for the whole cluster is an event of each of them.
+_TOGETHER = 1_000_000
 
 
-class Waiting:
-    """Steps of one worker: from an edge on, one of ``NAMES`` or nothing. All columns are arrays of numpy."""
+class _Events(NamedTuple):
+    """Columns: whose (-1: the whole cluster's), when, of what, and by how much that changes."""
 
-    __slots__ = ("_edges", "_kinds", "_sums")
+    owners: Any
+    times: Any
+    kinds: Any
+    changes: Any
 
-    def __init__(self, times: Any, matters: Any, changes: Any) -> None:
-        """Columns of events: time, what changes, and by how much (demand: 1 or -1 as it comes and goes)."""
+    def of(self, owners: Any, rows: Any) -> _Events:
+        """Some of them, with other owners."""
+        return _Events(owners, self.times[rows], self.kinds[rows], self.changes[rows])
+
+
+def name_gaps(recording: Recording, workers: Any, begins: Any, ends: Any) -> Any:
+    """Ticks of gaps in which each of ``NAMES`` was waited for, a row for each; gaps by worker, begin and end."""
+    import numpy
+
+    count, events = len(recording.workers), _all_events(recording)
+    order = numpy.argsort(events.owners, kind="stable")
+    edges = numpy.searchsorted(events.owners[order], numpy.arange(count + 1))
+    of_all, by_worker = order[: edges[0]], numpy.argsort(workers, kind="stable")
+    gap_edges = numpy.searchsorted(workers[by_worker], numpy.arange(count + 1))
+    result = numpy.zeros((len(NAMES), len(workers)), "q")
+    for first, after in _blocks(numpy.diff(edges) + len(of_all) + 1):
+        own, here = order[edges[first] : edges[after]], numpy.arange(after - first)
+        rows = numpy.append(own, numpy.tile(of_all, after - first))
+        owners = numpy.append(events.owners[own] - first, numpy.repeat(here, len(of_all)))
+        steps = _Steps(after - first, recording.duration, events.of(owners, rows))
+        gaps = by_worker[gap_edges[first] : gap_edges[after]]
+        result[:, gaps] = steps.within(workers[gaps] - first, begins[gaps], ends[gaps])
+    return result
+
+
+def _blocks(sizes: Any) -> Iterator[tuple[int, int]]:
+    """First and after of consecutive workers whose sizes are, together, not much more than ``_TOGETHER``."""
+    import numpy
+
+    numbers = numpy.cumsum(sizes) // _TOGETHER
+    edges = numpy.flatnonzero(numpy.append(True, numbers[1:] != numbers[:-1])[: len(sizes)])
+    return pairwise([*edges.tolist(), len(sizes)])
+
+
+class _Steps:
+    """From an edge on, one of ``NAMES`` or nothing. The times of all workers lie one behind the other on one axis."""
+
+    __slots__ = ("_duration", "_edges", "_kinds", "_sums")
+
+    def __init__(self, workers: int, duration: int, events: _Events) -> None:
         import numpy
 
-        order = numpy.argsort(times, kind="stable")
-        times, matters, changes = times[order], matters[order], changes[order]
-        last = numpy.append(times[1:] != times[:-1], True)[: len(times)]  # of the events at one time
-        counts = {
-            what: numpy.cumsum(numpy.where(matters == what, changes, 0))[last] for what in range(_QUEUED, _RUNS + 1)
-        }
-        self._edges = times[last]
+        self._duration = duration
+        here = numpy.arange(workers)
+        # Every worker's times begin with an edge at which nothing changes: so there is one before any time.
+        places = numpy.append(self._place(here, -1), self._place(events.owners, events.times))
+        order = numpy.argsort(places, kind="stable")
+        places = places[order]
+        kinds = numpy.append(numpy.zeros(workers, "q"), events.kinds)[order]
+        changes = numpy.append(numpy.zeros(workers, "q"), events.changes)[order]
+        heads = numpy.searchsorted(places, self._place(here, -1))
+        last = numpy.flatnonzero(numpy.append(places[1:] != places[:-1], True)[: len(places)])  # of those at one time
+        head_of = heads[numpy.searchsorted(heads, last, "right") - 1]
+        counts = {}
+        for kind in (QUEUED, ASSIGNED, FETCHING, READY, _FETCHES, _RUNS):
+            sums = numpy.append(0, numpy.cumsum(numpy.where(kinds == kind, changes, 0)))
+            counts[kind] = sums[last + 1] - sums[head_of]
+        self._edges = places[last]
         self._kinds = numpy.select(
             [
-                counts[_READY] > 0,
-                (counts[_FETCHING] > 0) | (counts[_FETCHES] > 0),
-                (counts[_QUEUED] > 0) | ((counts[_ASSIGNED] > 0) & (counts[_RUNS] <= 0)),
+                counts[READY] > 0,
+                (counts[FETCHING] > 0) | (counts[_FETCHES] > 0),
+                (counts[QUEUED] > 0) | ((counts[ASSIGNED] > 0) & (counts[_RUNS] <= 0)),
             ],
             [0, 1, 2],
             _NOTHING,
@@ -57,76 +112,60 @@ class Waiting:
             for kind in range(len(NAMES))
         ]
 
-    def within(self, begins: Any, ends: Any) -> list[Any]:
+    def _place(self, workers: Any, times: Any) -> Any:
+        """Where times of workers lie on the axis. Those outside of the recording come right before it or behind it."""
+        import numpy
+
+        return workers * (self._duration + 3) + numpy.clip(times, -1, self._duration + 1) + 1
+
+    def within(self, workers: Any, begins: Any, ends: Any) -> list[Any]:
         """Ticks between begins and ends in which each of ``NAMES`` was waited for: a column for each."""
         import numpy
 
-        if not len(self._edges):
-            return [numpy.zeros(len(begins), "q") for _ in NAMES]
-        return [
-            numpy.where(ends > begins, last - first, 0)
-            for first, last in zip(self._until(begins), self._until(ends), strict=True)
-        ]
+        firsts, lasts = self._until(self._place(workers, begins)), self._until(self._place(workers, ends))
+        return [numpy.where(ends > begins, last - first, 0) for first, last in zip(firsts, lasts, strict=True)]
 
-    def _until(self, times: Any) -> list[Any]:
+    def _until(self, places: Any) -> list[Any]:
         import numpy
 
-        at = numpy.searchsorted(self._edges, times, "right") - 1
-        inside = times - self._edges[at]
-        return [
-            numpy.where(at < 0, 0, sums[at] + numpy.where(self._kinds[at] == kind, inside, 0))
-            for kind, sums in enumerate(self._sums)
-        ]
+        at = numpy.searchsorted(self._edges, places, "right") - 1
+        inside = places - self._edges[at]
+        return [sums[at] + numpy.where(self._kinds[at] == kind, inside, 0) for kind, sums in enumerate(self._sums)]
 
 
-def waiting(recording: Recording) -> list[Waiting]:
-    """The steps of each worker."""
+def _all_events(recording: Recording) -> _Events:
     import numpy
 
     transfers, runs, demand = recording.transfers, recording.runs, recording.demand
-    events: list[tuple[Any, Any, Any, int]] = []  # owners, times, changes, what
     tos, begins, lengths = (numpy.asarray(c) for c in (transfers.tos, transfers.begins, transfers.lengths))
     there = (tos >= 0) & (lengths > 0)
-    events += _during(tos[there], begins[there], (begins + lengths)[there], _FETCHES)
+    events = [*_during(tos[there], begins[there], (begins + lengths)[there], _FETCHES)]
     if demand.known:
         owners, begins = numpy.asarray(runs.workers), numpy.asarray(runs.begins)
         parts = (numpy.asarray(column) for column in (runs.decodes, runs.computes, runs.encodes))
         there = owners >= 0
         events += _during(owners[there], begins[there], (begins + sum(parts))[there], _RUNS)
-        events += _changes(demand)
-    owners = numpy.concatenate([each[0] for each in events])
-    times = numpy.concatenate([each[1] for each in events])
-    changes = numpy.concatenate([each[2] for each in events])
-    matters = numpy.concatenate([numpy.full(len(each[0]), each[3]) for each in events])
-    order = numpy.argsort(owners, kind="stable")
-    edges = numpy.searchsorted(owners[order], range(-1, len(recording.workers) + 1))
-    of_all = order[: edges[1]]
-    return [
-        Waiting(times[mine], matters[mine], changes[mine])
-        for mine in (numpy.append(of_all, order[low:high]) for low, high in pairwise(edges[1:]))
-    ]
+        events.append(_changes(demand))
+    return _Events(*map(numpy.concatenate, zip(*events, strict=True)))
 
 
-def _during(owners: Any, begins: Any, ends: Any, what: int) -> list[tuple[Any, Any, Any, int]]:
+def _during(owners: Any, begins: Any, ends: Any, kind: int) -> tuple[_Events, _Events]:
     import numpy
 
     ones = numpy.ones(len(owners), "q")
-    return [(owners, begins, ones, what), (owners, ends, -ones, what)]
+    return _Events(owners, begins, kind * ones, ones), _Events(owners, ends, kind * ones, -ones)
 
 
-def _changes(demand: Demand) -> list[tuple[Any, Any, Any, int]]:
-    """Events of demand, by time: a worker's clock may have been corrected in between. What is not new is no event."""
+def _changes(demand: Demand) -> _Events:
+    """Demand as it comes and goes, by time: clocks may have been corrected in between. What is not new is no event."""
     import numpy
 
     times, workers, kinds, values = (
         numpy.asarray(column) for column in (demand.times, demand.workers, demand.kinds, demand.values)
     )
-    result = []
-    for kind in (_QUEUED, _ASSIGNED, _FETCHING, _READY):
-        mine = numpy.flatnonzero(kinds == kind)
-        order = mine[numpy.lexsort((times[mine], workers[mine]))]
-        owners, state = workers[order], values[order]
-        was = numpy.where(numpy.append(True, owners[1:] != owners[:-1])[: len(owners)], 0, numpy.append(0, state)[:-1])
-        new = (state != was) & (owners >= -1)
-        result.append((owners[new], times[order][new], numpy.where(state[new] != 0, 1, -1), kind))
-    return result
+    order = numpy.lexsort((times, workers, kinds))
+    times, owners, kinds, values = times[order], workers[order], kinds[order], values[order]
+    first = numpy.append(True, (owners[1:] != owners[:-1]) | (kinds[1:] != kinds[:-1]))[: len(order)]
+    was = numpy.where(first, 0, numpy.append(0, values)[: len(order)])
+    new = (values != was) & (owners >= -1)
+    return _Events(owners[new], times[new], kinds[new].astype("q"), numpy.where(values[new] != 0, 1, -1))

@@ -1,17 +1,17 @@
 """The whole run in a bounded number of bins: nothing is dropped, old and new alike get coarser as the run gets longer.
 
-Contents: Bin, History.
+Contents: Bin, Ended, History.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gnomon.reports.records import TICKS
 
-__all__ = ["Bin", "History"]
+__all__ = ["Bin", "Ended", "History"]
 
 
 class Bin(NamedTuple):
@@ -29,6 +29,17 @@ class Bin(NamedTuple):
     capacity: float
     missed: float
     by_prefix: dict[str, float]
+
+
+class Ended(NamedTuple):
+    """Runs as columns of numpy. ``prefixes`` index ``names``; ``begins`` and ``ends``: ticks since the first bin."""
+
+    names: Sequence[str]
+    prefixes: Any
+    begins: Any
+    ends: Any
+    nbytes: Any
+    erred: Any
 
 
 @dataclass(slots=True)
@@ -67,16 +78,29 @@ class History:
         self._most = most - most % 2
         self._cells: list[_Cell] = []
 
-    def add_runs(self, runs: Iterable[tuple[str, int, int, int, bool]]) -> None:
-        """Add runs: prefix, beginning and end in ticks since ``begin``, bytes, whether it failed."""
-        for prefix, low, high, nbytes, erred in runs:
-            start, stop = max(0.0, low / TICKS), max(0.0, high / TICKS)
-            last = self._cell(stop)
-            last.tasks += 1
-            last.erred += erred
-            last.nbytes += nbytes
+    def add_runs(self, runs: Ended) -> None:
+        """Add runs to the bins that they ended in, and their time to all bins that they lie in."""
+        import numpy
+
+        starts, stops = (numpy.maximum(0.0, times / TICKS) for times in (runs.begins, runs.ends))
+        self._cell(float(stops.max(initial=0.0)))
+        first, last = ((times / self.width).astype("q") for times in (starts, stops))
+        # Most lie in one bin, as most others of their prefix that came with them.
+        groups, group_of = numpy.unique(last * len(runs.names) + runs.prefixes, return_inverse=True)
+        seconds = numpy.where(first == last, stops - starts, 0.0)
+        columns = (seconds, numpy.ones(len(stops)), runs.erred, runs.nbytes)
+        sums = [numpy.bincount(group_of, column, len(groups)).tolist() for column in columns]
+        for group, busy, tasks, erred, nbytes in zip(groups.tolist(), *sums, strict=True):
+            at, prefix = divmod(group, len(runs.names))
+            cell = self._cells[at]
+            cell.tasks += tasks
+            cell.erred += erred
+            cell.nbytes += nbytes
+            _busy(cell, runs.names[prefix], busy)
+        for row in numpy.flatnonzero(first != last).tolist():
+            start, stop = float(starts[row]), float(stops[row])
             for cell, share in self._spread(start, stop):
-                _busy(cell, prefix, share * (stop - start))
+                _busy(cell, runs.names[runs.prefixes[row]], share * (stop - start))
 
     def add_sums(self, low: int, high: int, prefixes: Mapping[str, tuple[int, ...]]) -> None:
         """Add runs without rows: sums by prefix of what ended between two times in ticks."""

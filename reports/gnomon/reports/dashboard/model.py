@@ -193,6 +193,7 @@ class Model:
             self.history.add_capacity(joined - begin, self.now - begin, nthreads)
             self.note(joined, "join", f"worker {name} joined at {address} with {nthreads} threads")
             self.known = max(self.known, worker_id)
+            self._windows.forget_from(ticks(joined - begin))
         fresh = {row[0] for row in answer["facts"]}
         if before:
             threads = sum(f.nthreads for f in self._facts.values() if f.id not in fresh)
@@ -202,6 +203,7 @@ class Model:
                 rolling.see_worker(worker_id, name, address, nthreads, host, joined)
                 self.history.add_capacity(joined - begin, left - begin, nthreads)
             rolling.lose_worker(worker_id, left, reason)
+            self._windows.forget_from(ticks(left - begin))
             self._facts.pop(worker_id, None)
             self._cpus.pop(worker_id, None)
             self.departed.append(Departed(worker_id, name, address, nthreads, host, joined, left, reason))
@@ -217,9 +219,9 @@ class Model:
         self._miss(answer, expected, here, start, ticks(self.now - self.begin))
         self._read_cpus(page)
         rolling = self._rolling
-        new = rolling.append(page)
-        self.history.add_runs(rolling.busy(new))
+        new, since = rolling.append(page)
         if new:
+            self.history.add_runs(rolling.ended(new))
             prefixes, workers = rolling.sums(new)
             self._detailed[0].merge(prefixes)
             self._detailed[1].merge(workers)
@@ -227,7 +229,7 @@ class Model:
             if page["missed"][rings.index("runs")] and self._gap is not None:
                 self._gap = self._gap[0], max(self._gap[0] + 1, min(map(rolling.stop_of, new)))
             self._last_stop = max(self._last_stop, *map(rolling.stop_of, new))
-        self._windows.forget_from(min([*map(rolling.begin_of, new), ticks(before - self.begin) - 2 * TICKS]))
+        self._windows.forget_from(min(since, start))
         self.next = tuple(page["next"])
         self.behind = answer["number"][rings.index("runs")] - self.next[rings.index("runs")]
         return bool(page["done"])

@@ -3,25 +3,27 @@
 Rows come from the scheduler's pages. The oldest leave when there are too many; their sums stay, as gaps do: the sums of
 runs whose rows never came. So a window's totals are complete, whatever rows it has. Times are ticks since ``begin``.
 
-Contents: Rolling, sum_runs.
+Contents: Rolling, Arrived, sum_runs.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon.reports.collect import measurements
 from gnomon.reports.collect.details import add_runs, add_transfers
 from gnomon.reports.collect.measurements import ticks, typed
+from gnomon.reports.dashboard.history import Ended
 from gnomon.reports.dashboard.states import DemandStates
 from gnomon.reports.dashboard.stretches import Stretches, take
 from gnomon.reports.dashboard.totals import Gap, Gaps, Sums
 from gnomon.reports.recording import TICKS, Ledger, Recording, Worker
 from gnomon.reports.records import Runs, Series, Transfers
 
-__all__ = ["Rolling", "sum_runs"]
+__all__ = ["Arrived", "Rolling", "sum_runs"]
 
 _RUN_COLUMNS = ("prefixes", "workers", "threads", "begins", "decodes", "computes", "encodes", "nbytes", "ok")
 _LATER_COLUMNS = ("cpus", "spans")
@@ -35,6 +37,13 @@ _NAMES = 20_000
 _Name = TypeVar("_Name", bound=Hashable)
 
 _Parts = list[tuple[int, int] | list[int]]
+
+
+class Arrived(NamedTuple):
+    """What a page brought: the rows of its runs, and the earliest time, in ticks, that its rows reach back to."""
+
+    runs: range
+    since: float
 
 
 class Rolling:
@@ -87,8 +96,8 @@ class Rolling:
         """Runs that are kept."""
         return len(self._runs)
 
-    def append(self, page: Mapping[str, Any]) -> range:
-        """Take a page's rows; gives the rows of the new runs."""
+    def append(self, page: Mapping[str, Any]) -> Arrived:
+        """Take a page's rows."""
         plain = dict(page)
         recording, most = self._all, self.limit
         before = len(recording.runs)
@@ -96,9 +105,10 @@ class Rolling:
         recording.runs.prefix_names = list(self._prefixes)
         recording.runs.span_names = list(self._spans)
         new = range(before, len(recording.runs))
+        since: list[float] = [inf]
         if new:
-            low = min(recording.runs.begins[before:])
-            self._runs.append(len(new), low, max(map(self.stop_of, new)))
+            since.append(min(recording.runs.begins[before:]))
+            self._runs.append(len(new), int(since[-1]), max(map(self.stop_of, new)))
         before = len(recording.transfers)
         add_transfers(recording, plain, most, self._ids, self._transports, self._types)
         recording.transfers.transport_names = list(self._transports)
@@ -107,11 +117,13 @@ class Rolling:
         if begins:
             ends = map(sum, zip(begins, lengths, strict=True))
             self._transfers.append(len(begins), min(begins), max(ends))
+            since.append(min(begins))
         if "series" in plain:
-            self._observe(plain, most)
-        return new
+            since.append(self._observe(plain, most))
+        return Arrived(new, min(since))
 
-    def _observe(self, page: dict[str, Any], most: int) -> None:
+    def _observe(self, page: dict[str, Any], most: int) -> float:
+        """Take what processes measured; the earliest time of a change of demand."""
         recording = self._all
         before = len(recording.series)
         measurements.add_series(recording, page, most, self._ids)
@@ -121,32 +133,34 @@ class Rolling:
         measurements.add_stalls(recording, page, most, self._ids)
         del recording.stalls[:-_STALLS]
         part, order = page["demand"], page["byteorder"]
+        when = [ticks(time - self.begin) for time in typed("d", part["times"], order)]
         self.demand.append(
-            [ticks(time - self.begin) for time in typed("d", part["times"], order)],
+            when,
             typed("q", part["workers"], order),
             typed("b", part["kinds"], order),
             typed("b", part["values"], order),
         )
+        return min(when, default=inf)
 
     def stop_of(self, row: int) -> int:
         """When a run ended."""
         runs = self._all.runs
         return runs.begins[row] + runs.decodes[row] + runs.computes[row] + runs.encodes[row]
 
-    def begin_of(self, row: int) -> int:
-        """When a run began."""
-        return self._all.runs.begins[row]
-
-    def sums(self, rows: Iterable[int]) -> tuple[Sums, Sums]:
+    def sums(self, rows: Sequence[int]) -> tuple[Sums, Sums]:
         """Sums of runs by prefix and by worker id."""
         return sum_runs(self._all, rows)
 
-    def busy(self, rows: Iterable[int]) -> Iterable[tuple[str, int, int, int, bool]]:
-        """Of each run: prefix, beginning, end, bytes of the result, whether it failed."""
-        runs = self._all.runs
-        names = runs.prefix_names
-        for row in rows:
-            yield names[runs.prefixes[row]], runs.begins[row], self.stop_of(row), runs.nbytes[row], not runs.ok[row]
+    def ended(self, rows: range) -> Ended:
+        """When runs began and ended, and what came of them."""
+        import numpy
+
+        runs, part = self._all.runs, slice(rows.start, rows.stop)
+        begins, *lengths = (
+            numpy.asarray(each)[part] for each in (runs.begins, runs.decodes, runs.computes, runs.encodes)
+        )
+        prefixes, nbytes, ok = (numpy.array(each)[part] for each in (runs.prefixes, runs.nbytes, runs.ok))
+        return Ended(runs.prefix_names, prefixes, begins.copy(), begins + sum(lengths), nbytes, ok == 0)
 
     def stalls_since(self, when: int) -> list[Any]:
         """Stalls that began at a time or later."""
@@ -275,30 +289,32 @@ def _mapped(workers: array[int], rows: list[int]) -> array[int]:
     return array("q", [rows[worker] if worker >= 0 else worker for worker in workers])
 
 
-def sum_runs(recording: Recording, rows: Iterable[int]) -> tuple[Sums, Sums]:
+def sum_runs(recording: Recording, rows: Sequence[int]) -> tuple[Sums, Sums]:
     """Sums of a recording's runs by prefix and by worker id; of runs of unknown workers, by prefix alone."""
+    import numpy
+
     runs = recording.runs
-    by_prefix: dict[int, list[int]] = {}
-    by_worker: dict[int, list[int]] = {}
-    measured = len(runs.cpus) > 0
-    for row in rows:
-        compute = runs.computes[row]
-        cpu = runs.cpus[row] if measured else -1
-        amounts = (
-            1, 1 - runs.ok[row], runs.nbytes[row], runs.decodes[row], compute, runs.encodes[row],
-            max(0, cpu), compute if cpu >= 0 else 0,
-        )  # fmt: skip
-        for table, name in ((by_prefix, runs.prefixes[row]), (by_worker, runs.workers[row])):
-            total = table.get(name)
-            if total is None:
-                table[name] = list(amounts)
-            else:
-                for at, amount in enumerate(amounts):
-                    total[at] += amount
-    prefixes, workers = Sums(), Sums()
-    for name, total in by_prefix.items():
-        prefixes[runs.prefix_names[name]] = tuple(total)
-    for name, total in by_worker.items():
-        if name >= 0:
-            workers[recording.workers[name].worker_id] = tuple(total)
-    return prefixes, workers
+    chosen = slice(rows.start, rows.stop) if isinstance(rows, range) else numpy.asarray(rows, "q")
+    columns = (runs.ok, runs.nbytes, runs.decodes, runs.computes, runs.encodes, runs.prefixes, runs.workers)
+    ok, nbytes, decodes, computes, encodes, prefixes, workers = (numpy.asarray(each)[chosen] for each in columns)
+    cpus = numpy.asarray(runs.cpus)[chosen] if len(runs.cpus) else numpy.full(len(ok), -1)
+    amounts = (
+        numpy.ones(len(ok), "q"), 1 - ok, nbytes, decodes, computes, encodes,
+        numpy.maximum(0, cpus), numpy.where(cpus >= 0, computes, 0),
+    )  # fmt: skip
+    there = workers >= 0
+    ids = [worker.worker_id for worker in recording.workers]
+    return (
+        _sums_by(runs.prefix_names, prefixes, amounts),
+        _sums_by(ids, workers[there], [column[there] for column in amounts]),
+    )
+
+
+def _sums_by(names: Sequence[Any], places: Any, amounts: Sequence[Any]) -> Sums:
+    """Sums of columns of amounts by the name whose place a row has."""
+    import numpy
+
+    sums = numpy.zeros((len(names), len(amounts)), "q")
+    for at, column in enumerate(amounts):
+        numpy.add.at(sums[:, at], places, column)
+    return Sums({names[at]: tuple(sums[at].tolist()) for at in numpy.flatnonzero(sums[:, 0]).tolist()})

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from gnomon.reports.account import PARTS, Account, account
 from gnomon.reports.dashboard.counters import WorkerNow
 from gnomon.reports.recording import TICKS, Recording, Worker
 from gnomon.reports.records import Runs
-from gnomon.reports.slots import lay_out
+from gnomon.reports.slots import Layout, lay_out
 from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, READY
 
 __all__ = ["LIVE_PARTS", "LiveAccount", "Row", "Underway", "account_with"]
@@ -155,21 +155,11 @@ def account_with(recording: Recording, underway: Underway, low: int) -> LiveAcco
     mine = [row for row in underway.rows if row.worker_id in index and row.begin < high and underway.until > low]
     if mine:
         _lay_in(recording, mine, index, low, min(high + 1, underway.until))
-    made = account(recording)
-    live = LiveAccount(
-        made.capacity, made.alongside, made.parts, made.prefixes, made.workers, made.tasks, made.erred, made.nbytes,
-        made.unmeasured,
-    )  # fmt: skip
+    laid = lay_out(recording)
+    made = account(recording, laid)
+    live = LiveAccount(**{each.name: getattr(made, each.name) for each in fields(made)})
     _name_rest(live, known=recording.demand.known)
-    first = len(recording.runs) - len(mine)
-    for at in {index[row.worker_id] for row in mine}:
-        one = live.workers[at]
-        ticks, count = _laid(recording, at, first)
-        one.parts.compute -= ticks
-        one.tasks -= count
-        live.parts.compute -= ticks
-        live.underway += ticks
-        live.underway_of[one.worker.worker_id] = ticks
+    _set_apart(live, recording, laid, len(recording.runs) - len(mine))
     live.prefixes = [prefix for prefix in live.prefixes if prefix.name != _PREFIX]
     return live
 
@@ -180,10 +170,26 @@ def _name_rest(live: LiveAccount, *, known: bool) -> None:
     The sums of these runs are complete, and demand does not depend on rows: so what neither names was in no task and
     waited for nothing. Where demand is not known it is like any other gap between tasks.
     """
-    name = "idle" if known else "between"
-    for parts in (live.parts, *(one.parts for one in live.workers)):
-        setattr(parts, name, getattr(parts, name) + parts.unaccounted)
-        parts.unaccounted = 0
+    live.workers.part("idle" if known else "between")[:] += live.workers.part("unaccounted")
+    live.workers.part("unaccounted")[:] = 0
+    live.parts = live.workers.total()
+
+
+def _set_apart(live: LiveAccount, recording: Recording, laid: Layout, first: int) -> None:
+    """Take what the rows from ``first`` on got out of computing."""
+    import numpy
+
+    owners = numpy.asarray(recording.runs.workers)[first:]
+    if not len(owners):
+        return
+    ticks = numpy.zeros(len(live.workers), "q")
+    ours = laid.rows >= first
+    numpy.add.at(ticks, laid.workers[ours], (laid.ends - laid.begins)[ours])
+    numpy.add.at(live.workers.number("tasks"), owners, -1)
+    live.workers.part("compute")[:] -= ticks
+    live.parts.compute -= int(ticks.sum())
+    live.underway = int(ticks.sum())
+    live.underway_of = {live.workers.workers[at].worker_id: int(ticks[at]) for at in sorted({*owners.tolist()})}
 
 
 def _lay_in(recording: Recording, rows: Iterable[Row], index: Mapping[int, int], low: int, until: int) -> None:
@@ -207,16 +213,3 @@ def _lay_in(recording: Recording, rows: Iterable[Row], index: Mapping[int, int],
             row = totals[worker_id]
             totals[worker_id] = row._replace(tasks=row.tasks + 1, compute=row.compute + length)
     recording.worker_totals = list(totals.values())
-
-
-def _laid(recording: Recording, at: int, first: int) -> tuple[int, int]:
-    """What the account gave the rows from ``first`` on of a worker, in ticks, and how many they are."""
-    import numpy
-
-    runs, worker, end = recording.runs, recording.workers[at], recording.duration
-    low = min(max(0, worker.joined), end)
-    high = max(low, end if worker.left is None else min(worker.left, end))
-    rows = numpy.flatnonzero(numpy.asarray(runs.workers) == at).tolist()
-    laid = lay_out(runs, rows, worker.nthreads, low, high)
-    ours = laid.rows >= first
-    return int((laid.ends - laid.begins)[ours].sum()), sum(row >= first for row in rows)

@@ -8,28 +8,32 @@ Contents: Windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from gnomon.reports.account import PrefixAccount, WorkerAccount
+from gnomon.reports.account import PrefixAccount
 from gnomon.reports.dashboard.totals import Sums
 from gnomon.reports.dashboard.underway import LiveAccount
-from gnomon.reports.recording import TICKS, Recording
+from gnomon.reports.recording import TICKS, Recording, Worker
+from gnomon.reports.worker_accounts import WorkerAccounts
 
 __all__ = ["Windows"]
 
 #: Seconds whose account is kept.
 _KEPT = 1_000
 
+#: The sums of who has no runs.
+_NOTHING = (0, 0, 0)
+
 
 @dataclass(slots=True)
 class _Second:
-    """One second's account, and the runs that ended in it (each is counted in one second alone)."""
+    """One second's account, with the runs that ended in it (each is counted in one second alone)."""
 
     account: LiveAccount
     prefixes: Sums
-    workers: Sums
+    worker_ids: tuple[int, ...]
 
 
 class Windows:
@@ -50,7 +54,7 @@ class Windows:
         self._account = account
         self._seconds: dict[int, _Second] = {}
 
-    def forget_from(self, when: int) -> None:
+    def forget_from(self, when: float) -> None:
         """Rows came that reach back to a time in ticks."""
         first = floor(when / TICKS)
         for second in [second for second in self._seconds if second >= first]:
@@ -60,17 +64,17 @@ class Windows:
         """The account between two times in ticks, widened to whole seconds; up to ``now`` at most."""
         result = LiveAccount()
         prefixes: dict[str, PrefixAccount] = {}
-        workers: dict[int, WorkerAccount] = {}
+        seconds: list[_Second] = []
         first = floor(low / TICKS)
         unmeasured: set[str] | None = None
         for at in range(first, ceil(min(high, now) / TICKS)):
             second = self._of(at, now)
             unmeasured = set(second.account.unmeasured) & (unmeasured or set(second.account.unmeasured))
             _add_prefixes(second, result, prefixes)
-            _add_workers(second, (at - first) * TICKS, workers)
+            seconds.append(second)
         result.unmeasured = tuple(sorted(unmeasured or ()))
         result.prefixes = sorted(prefixes.values(), key=lambda row: (-row.parts.busy, -row.tasks, row.name))
-        result.workers = list(workers.values())
+        result.workers = _add_workers(seconds)
         return result
 
     def _of(self, at: int, now: int) -> _Second:
@@ -80,7 +84,12 @@ class Windows:
         low, high = at * TICKS, min((at + 1) * TICKS, now)
         recording = self._cut(low, high)
         prefixes, workers = self._ended(recording, low, high)
-        second = _Second(self._account(recording, low), prefixes, workers)
+        account = self._account(recording, low)
+        ids = tuple(worker.worker_id for worker in account.workers.workers)
+        ended = [workers.get(worker_id, _NOTHING) for worker_id in ids]
+        for which, name in enumerate(("tasks", "erred", "nbytes")):
+            account.workers.number(name)[:] = [amounts[which] for amounts in ended]
+        second = _Second(account, prefixes, ids)
         if high == (at + 1) * TICKS:
             self._seconds[at] = second
             while len(self._seconds) > _KEPT:
@@ -104,16 +113,22 @@ def _add_prefixes(second: _Second, result: LiveAccount, prefixes: dict[str, Pref
         result.tasks, result.erred, result.nbytes = result.tasks + tasks, result.erred + erred, result.nbytes + nbytes
 
 
-def _add_workers(second: _Second, offset: int, workers: dict[int, WorkerAccount]) -> None:
-    """Add a second's workers; their times are told from the first second on, ``offset`` ticks before this one."""
-    for each in second.account.workers:
-        left = None if each.worker.left is None else each.worker.left + offset
-        worker = each.worker._replace(joined=each.worker.joined + offset, left=left)
-        known = workers.setdefault(worker.worker_id, WorkerAccount(worker))
-        known.worker = worker
-        known.capacity += each.capacity
-        known.alongside += each.alongside
-        known.lead += each.lead
-        known.parts.add(each.parts)
-        tasks, erred, nbytes, *_ = second.workers.get(worker.worker_id, (0, 0, 0))
-        known.tasks, known.erred, known.nbytes = known.tasks + tasks, known.erred + erred, known.nbytes + nbytes
+def _add_workers(seconds: Sequence[_Second]) -> WorkerAccounts:
+    """The workers of consecutive seconds; their times are told from the first one on."""
+    import numpy
+
+    latest = {second.worker_ids: number for number, second in enumerate(seconds)}
+    workers: dict[int, Worker] = {}
+    for number in sorted(latest.values()):
+        offset = number * TICKS
+        for worker in seconds[number].account.workers.workers:
+            left = None if worker.left is None else worker.left + offset
+            workers[worker.worker_id] = worker._replace(joined=worker.joined + offset, left=left)
+    place = {worker_id: at for at, worker_id in enumerate(workers)}
+    places = {ids: numpy.asarray([place[worker_id] for worker_id in ids], "q") for ids in latest}
+    result = WorkerAccounts(list(workers.values()))
+    for second in seconds:
+        at = places[second.worker_ids]
+        result.parts[:, at] += second.account.workers.parts
+        result.numbers[:, at] += second.account.workers.numbers
+    return result
