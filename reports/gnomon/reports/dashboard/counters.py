@@ -5,14 +5,13 @@ Contents: Counters, WorkerNow, Departed, read_counters.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any, NamedTuple
 
-from gnomon.reports.dashboard.totals import Sums, sums_of
+from gnomon.reports.collect.measurements import typed
+from gnomon.reports.dashboard.totals import Sums, sums_of, sums_of_columns
 from gnomon.reports.records import Totals
 
 __all__ = ["Counters", "Departed", "WorkerNow", "read_counters"]
@@ -100,7 +99,7 @@ def read_counters(answer: Mapping[str, Any], facts: dict[int, Facts], cpus: Mapp
     for row in answer["facts"]:
         facts[row[0]] = Facts(*row)
     states = answer["states"]
-    prefixes = {name: dict(zip(states, counts, strict=True)) for name, *counts in answer["prefixes"]}
+    prefixes = {name: dict(zip(states, counts, strict=True)) for name, *counts in answer["living"]}
     return Counters(
         time=answer["now"],
         states={state: sum(row[state] for row in prefixes.values()) for state in states},
@@ -111,24 +110,22 @@ def read_counters(answer: Mapping[str, Any], facts: dict[int, Facts], cpus: Mapp
         no_worker=answer["no_worker"],
         total_threads=answer["threads"],
         groups=answer["groups"],
-        prefix_sums=sums_of(answer["totals"], answer["prefix_cpu"]),
-        worker_sums=sums_of(answer["worker_totals"], answer["worker_cpu"]),
+        prefix_sums=sums_of(answer["prefixes"], answer["prefix_cpu"]),
+        worker_sums=sums_of_columns(answer["worker_totals"], answer["page"]["byteorder"]),
     )
 
 
 def _workers(answer: Mapping[str, Any], facts: dict[int, Facts], cpus: Mapping[int, float]) -> dict[int, WorkerNow]:
-    columns = {}
-    for name, code in (
-        ("ids", "q"), ("processing", "q"), ("in_memory", "q"), ("nbytes", "q"), ("occupancy", "d"), ("memory", "d"),
-        ("last_seen", "d"),
-    ):  # fmt: skip
-        column: array[Any] = array(code)
-        column.frombytes(answer["workers"][name])
-        if answer["page"]["byteorder"] != sys.byteorder:
-            column.byteswap()
-        columns[name] = column
+    order = answer["page"]["byteorder"]
+    columns = [
+        typed(code, answer["workers"][name], order)
+        for name, code in (
+            ("ids", "q"), ("processing", "q"), ("in_memory", "q"), ("nbytes", "q"), ("occupancy", "d"), ("memory", "d"),
+            ("last_seen", "d"),
+        )
+    ]  # fmt: skip
     found = {}
-    for worker_id, processing, in_memory, nbytes, occupancy, memory, seen in zip(*columns.values(), strict=True):
+    for worker_id, processing, in_memory, nbytes, occupancy, memory, seen in zip(*columns, strict=True):
         known = facts.get(worker_id)
         if known is not None:
             cpu = cpus.get(worker_id, nan)

@@ -191,24 +191,25 @@ class Feed:
                     await self._hurry.wait()
 
     async def _catch_up(self) -> float:
-        """Ask until there is no more for now, or that is enough; the seconds that the last answer cost."""
+        """Ask until there is no more for now, or that is enough; the seconds that this cost the scheduler."""
         client = await self._connected()
         cost, asked, first = 0.0, 0, self.model.next is None
         while True:
             self.requests += 1
             answer = await client.request("live", **self.model.question(), limit=_ROWS)
             asked += 1
-            cost += answer["cost"]
-            self.scheduler_cost += answer["cost"]
+            spent = float(answer["cost"])
+            cost = spent if first else cost + spent
+            self.scheduler_cost += spent
             self.model.retries = 0
             if self.model.apply(answer, time.monotonic()):
-                return float(answer["cost"])
+                return cost
             if self.model.next is None:  # another scheduler: from its beginning
                 first = True
             elif not first and (asked >= _PAGES or cost > _BUDGET * self._interval):
                 if self.model.behind > _BEHIND:
                     self.model.skip(answer)
-                return float(answer["cost"])
+                return cost
             self._tell()
             await asyncio.sleep(_BREATH)
 

@@ -1,6 +1,6 @@
 """Sums over runs by name that can be added, subtracted, and cut in time without losing a tick.
 
-Contents: AMOUNTS, Sums, sums_of, Gap, Gaps.
+Contents: AMOUNTS, Sums, sums_of, sums_of_columns, Gap, Gaps.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.reports.collect.measurements import ticks
+from gnomon.reports.collect.measurements import all_ticks, ticks, typed
 from gnomon.reports.records import Totals
 
-__all__ = ["AMOUNTS", "Gap", "Gaps", "Sums", "sums_of"]
+__all__ = ["AMOUNTS", "Gap", "Gaps", "Sums", "sums_of", "sums_of_columns"]
 
 #: What is summed: the fields of ``Totals`` behind the name.
 AMOUNTS = Totals._fields[1:]
@@ -69,6 +69,17 @@ def sums_of(rows: Iterable[Sequence[Any]], processor: Iterable[Sequence[Any]]) -
     for name, tasks, erred, nbytes, decode, compute, encode in rows:
         sums[name] = (tasks, erred, nbytes, ticks(decode), ticks(compute), ticks(encode), *cpus.get(name, (0, 0)))
     return sums
+
+
+def sums_of_columns(columns: Mapping[str, bytes], byteorder: str) -> Sums:
+    """The scheduler's columns of totals (see ``gnomon.runtime.scheduler.totals``)."""
+    import numpy
+
+    names = typed("q", columns["names"], byteorder)
+    whole = [typed("q", columns[name], byteorder) for name in ("count", "erred", "nbytes")]
+    seconds = ("decode", "compute", "encode", "cpu", "measured")
+    rest = [all_ticks(numpy.asarray(typed("d", columns[name], byteorder))).tolist() for name in seconds]
+    return Sums(zip(names, zip(*whole, *rest, strict=True), strict=True))
 
 
 class Gap(NamedTuple):

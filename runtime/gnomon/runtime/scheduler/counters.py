@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
+from math import nan
 from operator import add
 from time import thread_time
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ class Traffic:
 
     def __init__(self) -> None:
         self._open: list[Counters] = []
-        self._closed = (0, 0, 0, 0)
+        self._closed: tuple[int, ...] = (0, 0, 0, 0)
 
     def look(self, comms: Iterable[Comm]) -> tuple[int, ...]:
         """Messages received and sent, bytes received and sent so far; connections, and those that count no bytes."""
@@ -57,10 +58,10 @@ class Traffic:
         counters = [comm.counters for comm in now]
         still = set(map(id, counters))
         gone = [counter for counter in self._open if id(counter) not in still]
-        self._closed = _sums([self._closed, *map(_row_of, gone)])
+        self._closed = tuple(map(add, self._closed, _sums(gone)))
         self._open = counters
-        inside = sum(comm.local_address.startswith("inproc://") for comm in now)
-        return *_sums([self._closed, *map(_row_of, counters)]), len(now), inside
+        inside = sum([comm.local_address.startswith("inproc://") for comm in now])
+        return *map(add, self._closed, _sums(counters)), len(now), inside
 
 
 class LiveView:
@@ -90,24 +91,26 @@ class LiveView:
             errors, logs: how many the asker has heard of.
 
         ``cost`` is the processor seconds that this took, without packing. ``workers`` holds columns as bytes of arrays:
-        ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d). ``loop`` is the budget
-        of the scheduler's loop since its start (see ``budget``), ``traffic`` what ``Traffic`` tells.
+        ids, processing, in_memory, nbytes (q); occupancy, memory, cpu_seconds, last_seen (d). ``living`` are rows of
+        prefix and number of living tasks by state; sums over runs, errors and logs are those of ``Telemetry.news``.
+        ``loop`` is the budget of the scheduler's loop since its start (see ``budget``), ``traffic`` what ``Traffic``
+        tells.
         """
         began = thread_time()
         now = clock.now()
-        scheduler, model = self._scheduler, self._model
-        mark = scheduler.telemetry.mark(now)
-        head: Sequence[int] = mark["number"]
-        page = scheduler.telemetry.since(tuple(since or (0,) * len(head)), min(limit, _MOST_ROWS))
+        scheduler, model, telemetry = self._scheduler, self._model, self._scheduler.telemetry
+        head = telemetry.numbers()
+        page = telemetry.since(tuple(since or (0,) * len(head)), min(limit, _MOST_ROWS))
+        news = telemetry.news(known, left, errors, logs)
+        rows = news.pop("workers")
         answer: dict[str, Any] = {
             "id": scheduler.id,
             "started": scheduler.started,
             "now": now,
-            "rings": mark["rings"],
             "number": head,
             "page": page,
             "states": _STATES,
-            "prefixes": self._prefixes(),
+            "living": self._living(),
             "groups": len(model.groups),
             "queued": model.queue.live,
             "no_worker": len(model.no_worker),
@@ -116,33 +119,24 @@ class LiveView:
             "workers": self._workers(),
             "loop": scheduler.watching.budget.rows(),
             "traffic": self._traffic.look(
-                stream.comm for stream in chain(scheduler.workers.values(), scheduler.clients.values())
+                [stream.comm for stream in chain(scheduler.workers.values(), scheduler.clients.values())]
             ),
             "facts": [
                 (ws.worker_id, ws.name, ws.address, ws.host, ws.pid, ws.nthreads, ws.memory_limit, row[5])
-                for row in mark["workers"]
+                for row in rows
                 if row[0] > known and (ws := model.workers.get(row[0])) is not None
             ],
-            "departed": [row for row in mark["workers"] if row[6] is not None and row[6] > left],
-            "totals": mark["prefixes"],
-            "worker_totals": mark["worker_totals"],
-            "prefix_cpu": mark["prefix_cpu"],
-            "worker_cpu": mark["worker_cpu"],
-            "errors_seen": mark["errors_seen"],
-            "errors_ungrouped": mark["errors_ungrouped"],
-            "errors": mark["errors"] if mark["errors_seen"] != errors else [],
-            "logs_seen": mark["logs_seen"],
-            "logs": mark["logs"][-(mark["logs_seen"] - logs) :] if mark["logs_seen"] > logs else [],
+            "departed": [row for row in rows if row[6] is not None and row[6] > left],
+            **news,
         }
         if since is None or head[1] != since[1]:
-            answer["pairs"] = mark["pairs"]
-            answer["pair_parts"] = mark["pair_parts"]
+            answer |= telemetry.pairs()
         if since is None or any(page["missed"]) or not page["done"]:
-            answer["demand"] = mark["demand"]
+            answer["demand"] = telemetry.demand()
         answer["cost"] = thread_time() - began
         return answer
 
-    def _prefixes(self) -> list[tuple[Any, ...]]:
+    def _living(self) -> list[tuple[Any, ...]]:
         """Rows of prefix and number of living tasks by state."""
         found: dict[str, Sequence[int]] = {}
         for group in self._model.groups.values():
@@ -153,18 +147,18 @@ class LiveView:
 
     def _workers(self) -> dict[str, bytes]:
         streams = self._scheduler.workers
-        workers = list(self._model.workers.values())
-        metrics = [streams[ws.worker_id].metrics if ws.worker_id in streams else {} for ws in workers]
-        seen = [streams[ws.worker_id].last_seen if ws.worker_id in streams else 0.0 for ws in workers]
+        workers = [ws for ws in self._model.workers.values() if ws.worker_id in streams]
+        theirs = [streams[ws.worker_id] for ws in workers]
+        metrics = [stream.metrics for stream in theirs]
         return {
             "ids": array("q", [ws.worker_id for ws in workers]).tobytes(),
             "processing": array("q", [len(ws.processing) for ws in workers]).tobytes(),
             "in_memory": array("q", [len(ws.has_what) for ws in workers]).tobytes(),
             "nbytes": array("q", [ws.nbytes for ws in workers]).tobytes(),
             "occupancy": array("d", [ws.occupancy for ws in workers]).tobytes(),
-            "memory": array("d", [_number(row, "memory") for row in metrics]).tobytes(),
-            "cpu_seconds": array("d", [_number(row, "cpu_seconds") for row in metrics]).tobytes(),
-            "last_seen": array("d", seen).tobytes(),
+            "memory": _numbers(metrics, "memory").tobytes(),
+            "cpu_seconds": _numbers(metrics, "cpu_seconds").tobytes(),
+            "last_seen": array("d", [stream.last_seen for stream in theirs]).tobytes(),
         }
 
     def tasks_page(
@@ -238,13 +232,13 @@ class LiveView:
         }
 
 
-def _row_of(counters: Counters) -> tuple[int, int, int, int]:
-    return counters.messages_received, counters.messages_sent, counters.bytes_received, counters.bytes_sent
-
-
-def _sums(rows: Iterable[tuple[int, int, int, int]]) -> tuple[int, int, int, int]:
-    received, sent, bytes_received, bytes_sent = map(sum, zip(*rows, strict=True))
-    return received, sent, bytes_received, bytes_sent
+def _sums(counters: Sequence[Counters]) -> tuple[int, int, int, int]:
+    return (
+        sum([counter.messages_received for counter in counters]),
+        sum([counter.messages_sent for counter in counters]),
+        sum([counter.bytes_received for counter in counters]),
+        sum([counter.bytes_sent for counter in counters]),
+    )
 
 
 def _row(ts: TaskState) -> tuple[Any, ...]:
@@ -252,6 +246,10 @@ def _row(ts: TaskState) -> tuple[Any, ...]:
     return key_text(ts.key), ts.group.prefix.name, STATE_NAMES[ts.state], worker, ts.attempt, ts.nbytes
 
 
-def _number(metrics: dict[str, Any], name: str) -> float:
-    value = metrics.get(name)
-    return float(value) if isinstance(value, int | float) else float("nan")
+def _numbers(metrics: Sequence[dict[str, Any]], name: str) -> array[float]:
+    """One of the metrics of each; NaN for what is no number, which workers may well send."""
+    try:
+        return array("d", [row.get(name, nan) for row in metrics])
+    except TypeError:
+        values = [row.get(name) for row in metrics]
+        return array("d", [value if isinstance(value, int | float) else nan for value in values])

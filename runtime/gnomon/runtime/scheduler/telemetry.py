@@ -46,6 +46,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from math import nan
 from operator import sub
 from time import thread_time
@@ -57,6 +58,7 @@ from gnomon.runtime.scheduler.observations import RINGS, Observations
 from gnomon.runtime.scheduler.pace import Pace, Page
 from gnomon.runtime.scheduler.ring import Column, Ring, table
 from gnomon.runtime.scheduler.texts import KEY_TEXT, cut, key_text
+from gnomon.runtime.scheduler.totals import Totals, columns
 from gnomon.runtime.scheduler.transfers import Transfers
 
 __all__ = ["Telemetry"]
@@ -69,6 +71,9 @@ _LEVEL = 20
 _OTHER = "(other prefixes)"
 _OTHER_SPANS = "(other spans)"
 
+
+#: What there are pages of, in the order of their numbers.
+_RINGS = ("runs", "transfers", *RINGS)
 
 _RUNS = (
     Column("O"),
@@ -86,40 +91,6 @@ _RUNS = (
 _PAGE_SECONDS = 0.003
 
 
-class _Totals:
-    """Sums over the runs of one prefix or worker."""
-
-    __slots__ = ("compute", "count", "cpu", "decode", "encode", "erred", "measured", "nbytes")
-
-    def __init__(self) -> None:
-        self.count = self.erred = self.nbytes = 0
-        self.decode = self.compute = self.encode = 0.0
-        self.cpu = self.measured = 0.0  # seconds on the processor, and seconds of compute of which these are a part
-
-    def add(
-        self,
-        count: int,
-        erred: int,
-        nbytes: int,
-        decode: float,
-        compute: float,
-        encode: float,
-        cpu: float,
-        measured: float,
-    ) -> None:
-        self.count += count
-        self.erred += erred
-        self.nbytes += nbytes
-        self.decode += decode
-        self.compute += compute
-        self.encode += encode
-        self.cpu += cpu
-        self.measured += measured
-
-    def row(self, name: str | int | tuple[str, ...]) -> tuple[Any, ...]:
-        return name, self.count, self.erred, self.nbytes, self.decode, self.compute, self.encode
-
-
 class _Worker:
     """What is told of a worker; it stays in the table after it left."""
 
@@ -134,6 +105,9 @@ class _Worker:
         self.left: float | None = None
         self.reason = ""
         self.clock: tuple[float, float, float, int] | None = None  # time, offset, uncertainty, samples
+
+    def row(self, worker_id: int) -> tuple[Any, ...]:
+        return worker_id, self.name, self.address, self.nthreads, self.host, self.joined, self.left, self.reason
 
 
 class _ErrorGroup:
@@ -178,9 +152,9 @@ class Telemetry:
         self._pace = Pace(_PAGE_SECONDS, timer)
         self._groups = groups
         self._observations = Observations(observed, groups)
-        self._prefixes: dict[str, _Totals] = {}
-        self._spans: dict[tuple[str, ...], _Totals] = {}
-        self._worker_totals: dict[int, _Totals] = {}
+        self._prefixes: dict[str, Totals] = {}
+        self._spans: dict[tuple[str, ...], Totals] = {}
+        self._worker_totals: dict[int, Totals] = {}
         self._workers: dict[int, _Worker] = {}
         self._departed: deque[int] = deque()
         self._departed_limit = departed
@@ -261,7 +235,7 @@ class Telemetry:
                 if span not in self._spans and len(self._spans) >= self._groups:
                     span = (_OTHER_SPANS,)
                 on_cpu = _on_cpu((compute,), (cpu,))
-                self._spans.setdefault(span, _Totals()).add(1, 0 if ok else 1, size, decode, compute, encode, *on_cpu)
+                self._spans.setdefault(span, Totals()).add(1, 0 if ok else 1, size, decode, compute, encode, *on_cpu)
 
     def append_transfers(
         self, to_id: int, message: TransfersDone, holders: Mapping[str, int], offset: float = 0.0
@@ -354,8 +328,8 @@ class Telemetry:
         shared out by bytes. ``clocks``: worker, time of the estimate, offset, uncertainty, heartbeats that it is from.
         """
         return {
-            "rings": ("runs", "transfers", *RINGS),
-            "number": (self._runs.next, self._transfers.ring.next, *self._observations.numbers()),
+            "rings": _RINGS,
+            "number": self.numbers(),
             "now": now,
             "length": self._runs.length,
             "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
@@ -367,19 +341,54 @@ class Telemetry:
             **self._observations.mark(),
             **self._transfers.mark(),
             "clocks": [(worker_id, *w.clock) for worker_id, w in self._workers.items() if w.clock is not None],
-            "workers": [
-                (worker_id, w.name, w.address, w.nthreads, w.host, w.joined, w.left, w.reason)
-                for worker_id, w in self._workers.items()
-            ],
+            "workers": [worker.row(worker_id) for worker_id, worker in self._workers.items()],
             "workers_forgotten": self._workers_forgotten,
-            "errors": [
-                (*name, g.count, g.key, g.worker_id, g.text, g.first, g.last) for name, g in self._errors.items()
-            ],
+            "errors": self._error_rows(),
             "errors_seen": self._errors_seen,
             "errors_ungrouped": self._errors_ungrouped,
             "logs": list(self._logs),
             "logs_seen": self._logs_seen,
         }
+
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of each ring's next row."""
+        return self._runs.next, self._transfers.ring.next, *self._observations.numbers()
+
+    def news(self, known: int, left: float, errors: int, logs: int) -> dict[str, Any]:
+        """What changes with every run, and what one does not know yet who was told of so much before; as in ``mark``.
+
+        ``worker_totals`` are columns (see ``totals``). ``workers`` has those with an id above ``known`` and those that
+        left after ``left``, errors are told if there were others than so many, and log lines but for the first so many.
+        """
+        joined = takewhile(lambda item: item[0] > known, reversed(self._workers.items()))
+        departed = ((worker_id, self._workers[worker_id]) for worker_id in reversed(self._departed))
+        gone = takewhile(lambda item: item[1].left is not None and item[1].left > left, departed)
+        workers = dict([*joined, *gone])
+        new = self._logs_seen - logs
+        return {
+            "rings": _RINGS,
+            "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
+            "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
+            "worker_totals": columns(self._worker_totals),
+            "workers": [workers[worker_id].row(worker_id) for worker_id in sorted(workers)],
+            "errors": self._error_rows() if self._errors_seen != errors else [],
+            "errors_seen": self._errors_seen,
+            "errors_ungrouped": self._errors_ungrouped,
+            "logs": list(self._logs)[-new:] if new > 0 else [],
+            "logs_seen": self._logs_seen,
+        }
+
+    def pairs(self) -> dict[str, Any]:
+        """``pairs`` and ``pair_parts`` of ``mark``."""
+        sums = self._transfers.mark()
+        return {name: sums[name] for name in ("pairs", "pair_parts")}
+
+    def demand(self) -> list[tuple[int, int]]:
+        """``demand`` of ``mark``."""
+        return list(self._observations.mark()["demand"])
+
+    def _error_rows(self) -> list[tuple[Any, ...]]:
+        return [(*name, g.count, g.key, g.worker_id, g.text, g.first, g.last) for name, g in self._errors.items()]
 
     def since(self, number: Sequence[int], limit: int = 10_000) -> dict[str, Any]:
         """Rows since ``number``, at most ``limit`` of each ring: the answer to ``telemetry`` (see the module).
@@ -432,13 +441,13 @@ class Telemetry:
 
     # -- tables of totals ---------------------------------------------------------------------------------------------
 
-    def _prefix_totals(self, prefix: str) -> _Totals:
+    def _prefix_totals(self, prefix: str) -> Totals:
         if prefix not in self._prefixes and len(self._prefixes) >= self._groups:
             prefix = _OTHER
-        return self._prefixes.setdefault(prefix, _Totals())
+        return self._prefixes.setdefault(prefix, Totals())
 
-    def _totals_of_worker(self, worker_id: int) -> _Totals:
-        return self._worker_totals.setdefault(worker_id, _Totals())
+    def _totals_of_worker(self, worker_id: int) -> Totals:
+        return self._worker_totals.setdefault(worker_id, Totals())
 
 
 def _on_cpu(computes: Sequence[float], cpus: Sequence[float]) -> tuple[float, float]:
