@@ -90,7 +90,7 @@ class Sampler:
         self,
         *,
         interval: float = 0.0101,
-        budget: float = 0.03,
+        budget: float = 0.05,
         bucket: float = 1.0,
         depth: int = 128,
         every_thread: bool = False,

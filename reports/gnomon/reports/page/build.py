@@ -18,7 +18,17 @@ from gnomon.reports.figures import Rectangles, flame, timeline
 from gnomon.reports.findings import findings
 from gnomon.reports.page import tables
 from gnomon.reports.page.coarsening import coarsened
-from gnomon.reports.page.sentences import badges, closing, empty, header, instruments, ledgers, loop_line, reasons
+from gnomon.reports.page.sentences import (
+    LOOP_WORDS,
+    badges,
+    closing,
+    empty,
+    header,
+    instruments,
+    ledgers,
+    loop_line,
+    reasons,
+)
 from gnomon.reports.page.squeeze import squeezed_script, squeezed_style
 from gnomon.reports.recording import TICKS, Recording
 from gnomon.reports.templates import load_template
@@ -124,6 +134,7 @@ def build_page(recording: Recording, title: str = "gnomon report") -> str:
                     **{name: tables.part_words(name, result) for name in PARTS},
                     "others": ("Other tasks", "tasks that the filter leaves out"),
                 },
+                "loop_words": LOOP_WORDS,
                 "profiles": profiles,
                 "deep": [{**each, "prefix": of.prefix} for each, of in zip(deep, recording.task_profiles, strict=True)],
             }

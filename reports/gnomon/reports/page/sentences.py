@@ -1,6 +1,6 @@
 """What a page says in sentences and single numbers: the header, notices, the closing line, what was recorded.
 
-Contents: header, badges, empty, closing, loop_times, loop_line, reasons, instruments, ledgers.
+Contents: header, badges, empty, closing, LOOP_WORDS, loop_times, loop_line, reasons, instruments, ledgers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ from gnomon.reports.page import tables
 from gnomon.reports.recording import TICKS, Ledger, Recording
 from gnomon.reports.units import bytes_text, count_text, rate_text, time_text
 
-__all__ = ["badges", "closing", "empty", "header", "instruments", "ledgers", "loop_line", "loop_times", "reasons"]
+__all__ = [
+    "LOOP_WORDS", "badges", "closing", "empty", "header", "instruments", "ledgers", "loop_line", "loop_times", "reasons",
+]  # fmt: skip
+
+#: What the parts of the loop's budget are called, in the budget's order; then the coarse parts that series tell of.
+LOOP_WORDS = {
+    "idle": "Waiting for messages", "resting": "Resting: nothing to do, and nobody timed it",
+    "read": "Reading: bytes into frames", "decode": "Decoding messages", "brain": "Transitions and placement",
+    "shell": "Handing messages on", "encode": "Encoding messages", "write": "Writing to connections",
+    "telemetry": "Keeping records", "requests": "Answering clients", "extensions": "Extensions",
+    "agents": "Workers on the same loop", "monitors": "Monitors", "gc": "Collecting garbage",
+    "other": "Other: the loop itself, receiving",
+    "work": "Working: messages, transitions, placement", "waiting": "Waiting for messages",
+}  # fmt: skip
 
 
 def header(recording: Recording, result: Account) -> list[tuple[str, str, str]]:

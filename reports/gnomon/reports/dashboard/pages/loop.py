@@ -2,7 +2,7 @@
 
 Words are those of the report's tab of the scheduler. A part has one colour here, whichever others there are.
 
-Contents: loop_bar, loop_parts, traffic; WORDS, NOT_MEASURED.
+Contents: loop_bar, loop_parts, traffic; NOT_MEASURED.
 """
 
 from __future__ import annotations
@@ -13,21 +13,13 @@ from gnomon.reports.dashboard.model import Model
 from gnomon.reports.dashboard.pages import panels
 from gnomon.reports.dashboard.pages.panels import Panel
 from gnomon.reports.dashboard.pages.view import View
+from gnomon.reports.page.sentences import LOOP_WORDS
 from gnomon.reports.page.tables import scale
 from gnomon.reports.records import LoopPart
 from gnomon.reports.units import bytes_text, count_text, time_text
+from gnomon.runtime.scheduler.budget import PARTS
 
-__all__ = ["NOT_MEASURED", "WORDS", "loop_bar", "loop_parts", "traffic"]
-
-#: What the parts of the loop's budget are called, in the budget's order.
-WORDS = {
-    "idle": "Waiting for messages", "resting": "Resting: nothing to do, and nobody timed it",
-    "read": "Reading: bytes into frames", "decode": "Decoding messages", "brain": "Transitions and placement",
-    "shell": "Handing messages on", "encode": "Encoding messages", "write": "Writing to connections",
-    "telemetry": "Keeping records", "requests": "Answering clients", "extensions": "Extensions",
-    "agents": "Workers on the same loop", "monitors": "Monitors", "gc": "Collecting garbage",
-    "other": "Other: the loop itself, receiving",
-}  # fmt: skip
+__all__ = ["NOT_MEASURED", "loop_bar", "loop_parts", "traffic"]
 
 NOT_MEASURED = (
     "No process told of its processor, memory and event loop in this window: they do so with every heartbeat. "
@@ -37,7 +29,7 @@ NOT_MEASURED = (
 #: Colours of parts that have one of their own. The others take the slots, in their order; the last slot is "other".
 _OWN = {"idle": "idle", "resting": "idle", "gc": "loop-gc", "other": "slot-9"}
 _SLOTS = {
-    name: f"slot-{at if at < 9 else at + 3}" for at, name in enumerate(name for name in WORDS if name not in _OWN)
+    name: f"slot-{at if at < 9 else at + 3}" for at, name in enumerate(name for name in PARTS if name not in _OWN)
 }
 
 _UNCOUNTED = "Transitions are not measured: nobody counts changes of states, which would cost something for every task."
@@ -63,7 +55,12 @@ def loop_bar(model: Model, view: View) -> Panel:
         "kind": "bar",
         "name": "loop",
         "parts": [
-            (_OWN.get(part.name) or _SLOTS[part.name], WORDS[part.name].split(":")[0], share, time_text(part.ticks))
+            (
+                _OWN.get(part.name) or _SLOTS[part.name],
+                LOOP_WORDS[part.name].split(":")[0],
+                share,
+                time_text(part.ticks),
+            )
             for part, share in zip(parts, shares, strict=True)
         ],
         "closing": (
@@ -87,7 +84,7 @@ def loop_parts(model: Model, view: View) -> Panel:
     rows = []
     for part, amount, share in zip(parts, quanta, percentages(amounts), strict=True):
         own = _OWN.get(part.name) or _SLOTS[part.name]
-        word = WORDS[part.name]
+        word = LOOP_WORDS[part.name]
         named = (
             panels.cell(word, None, slot=int(own.removeprefix("slot-")))
             if own.startswith("slot-")

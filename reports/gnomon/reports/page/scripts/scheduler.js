@@ -32,11 +32,6 @@ function showStalls() {
   fill({ name: "stalls", rows, columns: [["began at, s", true], ["lasted", true], ["of", false], ["process", false], ["cause", false], ["function", false], ["at", false], ["lock held by", false]] }, { match: searchMatch() });
 }
 // The budget of the loop: by parts for the whole run, else as far as the rows of measurements tell.
-const LOOP_WORDS = {
-  idle: "Waiting for messages", resting: "Resting: nothing to do, and nobody timed it", read: "Reading: bytes into frames", decode: "Decoding messages", brain: "Transitions and placement", shell: "Handing messages on",
-  encode: "Encoding messages", write: "Writing to connections", telemetry: "Keeping records", requests: "Answering clients", extensions: "Extensions", agents: "Workers on the same loop", monitors: "Monitors",
-  gc: "Collecting garbage", other: "Other: the loop itself, receiving", work: "Working: messages, transitions, placement", waiting: "Waiting for messages",
-};
 const LOOP_CLASSES = { idle: "part-idle", resting: "part-idle", waiting: "part-idle", gc: "part-loop-gc", work: "part-loop-work", other: "slot-9" };
 function loopParts() {
   const { values } = data.series, parts = { waiting: 0, work: 0, gc: 0 };
@@ -57,11 +52,11 @@ function showLoop() {
   const swatch = (name) => name.startsWith("slot-") ? { slot: +name.slice(5) } : { bars: [[name.slice(5), 100]] };
   fill({
     name: "loop", columns: [["The scheduler's loop", false], ["time", true], ["share", true], ["source", false]],
-    rows: all ? parts.map((part, i) => [cell(LOOP_WORDS[part[0]] || part[0], null, swatch(classes[i])), timeCell(part[2]), shareCell(shares[i]), cell(source(part))]) : [],
+    rows: all ? parts.map((part, i) => [cell(settings.loop_words[part[0]] || part[0], null, swatch(classes[i])), timeCell(part[2]), shareCell(shares[i]), cell(source(part))]) : [],
     last: all ? [cell("Loop time measured"), cell(timeText(all)), cell("100.0 %"), cell("")] : null,
     note: !isWhole() && data.loop.length ? "Finer parts are known of the whole run only." : "",
   });
-  showBar(box, parts.map(([name], i) => [classes[i], shares[i], `${(LOOP_WORDS[name] || name).split(":")[0]} ${plain(shares[i], 1)} %`]), 12);
+  showBar(box, parts.map(([name], i) => [classes[i], shares[i], `${(settings.loop_words[name] || name).split(":")[0]} ${plain(shares[i], 1)} %`]), 12);
 }
 function showScheduler() {
   showLoop();
