@@ -16,7 +16,8 @@ from gnomon.reports.recording import TICKS, Ledger, Recording
 from gnomon.reports.units import bytes_text, count_text, rate_text, time_text
 
 __all__ = [
-    "LOOP_WORDS", "badges", "closing", "empty", "header", "instruments", "ledgers", "loop_line", "loop_times", "reasons",
+    "LOOP_WORDS", "badges", "closing", "empty", "header", "instruments", "ledgers", "loop_line", "loop_times",
+    "reasons",
 ]  # fmt: skip
 
 #: What the parts of the loop's budget are called, in the budget's order; then the coarse parts that series tell of.

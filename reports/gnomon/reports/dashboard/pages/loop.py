@@ -17,7 +17,6 @@ from gnomon.reports.page.sentences import LOOP_WORDS
 from gnomon.reports.page.tables import scale
 from gnomon.reports.records import LoopPart
 from gnomon.reports.units import bytes_text, count_text, time_text
-from gnomon.runtime.scheduler.budget import PARTS
 
 __all__ = ["NOT_MEASURED", "loop_bar", "loop_parts", "traffic"]
 
@@ -29,7 +28,7 @@ NOT_MEASURED = (
 #: Colours of parts that have one of their own. The others take the slots, in their order; the last slot is "other".
 _OWN = {"idle": "idle", "resting": "idle", "gc": "loop-gc", "other": "slot-9"}
 _SLOTS = {
-    name: f"slot-{at if at < 9 else at + 3}" for at, name in enumerate(name for name in PARTS if name not in _OWN)
+    name: f"slot-{at if at < 9 else at + 3}" for at, name in enumerate(name for name in LOOP_WORDS if name not in _OWN)
 }
 
 _UNCOUNTED = "Transitions are not measured: nobody counts changes of states, which would cost something for every task."
