@@ -59,6 +59,21 @@ class Reports:
     track_recording_bytes.unit = "bytes/task"
 
 
+class ManyWorkers:
+    """The account of 2,000 tasks on so many workers: what a live view makes again each second."""
+
+    params = ([10, 1_000],)
+    param_names = ("workers",)
+
+    def setup(self, workers):
+        self.recording = _recording(*_telemetry(2_000, workers))
+        if len(self.recording.workers) != workers:
+            raise AssertionError(f"the recording has {len(self.recording.workers)} workers")
+
+    def time_account(self, workers):
+        account(self.recording)
+
+
 class Records:
     """What the scheduler pays per task for its telemetry: 10,000 tasks in turns of 100."""
 
@@ -71,20 +86,20 @@ class Records:
             self.telemetry.append_runs(columns)
 
 
-def _empty():
+def _empty(workers=_WORKERS):
     """The telemetry of a cluster that has done nothing yet."""
     telemetry = Telemetry(length=200_000)
-    for i in range(1, _WORKERS + 1):
+    for i in range(1, workers + 1):
         telemetry.worker_joined(
             i, name=f"worker-{i}", address=f"tcp://10.0.0.{i}:1", nthreads=_THREADS, host="host", now=_START
         )
     return telemetry
 
 
-def _turns(tasks, turn):
+def _turns(tasks, turn, workers=_WORKERS):
     """Runs as the brain records them, so many per loop turn; each thread is busy almost all the time."""
     chance = random.Random(7)
-    clocks = {(worker, thread): _START + 0.1 for worker in range(1, _WORKERS + 1) for thread in range(_THREADS)}
+    clocks = {(worker, thread): _START + 0.1 for worker in range(1, workers + 1) for thread in range(_THREADS)}
     lanes = list(clocks)
     for first in range(0, tasks, turn):
         chosen = [lanes[chance.randrange(len(lanes))] for _ in range(min(turn, tasks - first))]
@@ -108,12 +123,12 @@ def _turns(tasks, turn):
         )
 
 
-def _telemetry(tasks):
+def _telemetry(tasks, workers=_WORKERS):
     """The telemetry of a cluster that ran so many tasks, and its mark from before."""
-    telemetry = _empty()
+    telemetry = _empty(workers)
     mark = telemetry.mark(_START)
-    ids = {f"tcp://10.0.0.{i}:1": i for i in range(1, _WORKERS + 1)}
-    for number, columns in enumerate(_turns(tasks, 100)):
+    ids = {f"tcp://10.0.0.{i}:1": i for i in range(1, workers + 1)}
+    for number, columns in enumerate(_turns(tasks, 100, workers)):
         telemetry.append_runs(columns)
         begin = _START + 0.1 + number / 100
         moved = TransfersDone(("tcp://10.0.0.1:1",), (50_000,), (begin,), (begin + 1e-3,), ("tcp",))

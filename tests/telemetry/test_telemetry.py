@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from array import array
 
 import msgpack
@@ -146,3 +147,48 @@ def test_what_is_known_of_clocks_stays_with_the_worker():
     telemetry.clock_estimated(9, time=5.0, offset=1.0, uncertainty=0.5, samples=3)  # nobody knows it
     telemetry.worker_left(2, reason="gone", now=6.0)
     assert telemetry.mark(0.0)["clocks"] == [(2, 5.0, -0.25, 0.5, 3)]
+
+
+def told(news):
+    """The totals of workers in columns, as rows of a mark."""
+    codes = {"names": "q", "count": "q", "erred": "q", "nbytes": "q"}
+    columns = {name: array(codes.get(name, "d"), data) for name, data in news["worker_totals"].items()}
+    named = ("names", "count", "erred", "nbytes", "decode", "compute", "encode")
+    return [tuple(row) for row in zip(*(columns[name] for name in named), strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_news_bring_who_was_told_before_to_where_the_mark_stands(seed):
+    dice, telemetry = random.Random(seed), Telemetry(departed=50)
+    known, left, errors, logs = 0, 0.0, 0, 0
+    workers, lines, groups = {}, [], []
+    here: list[int] = []
+    for now in range(1, 40):
+        for _ in range(dice.randrange(3)):
+            here.append(len(workers) + len(here) * 1_000 + now * 100_000)
+            telemetry.worker_joined(here[-1], name="w", address="a", nthreads=1, host="h", now=float(now))
+        if here and dice.random() < 0.5:
+            telemetry.worker_left(here.pop(dice.randrange(len(here))), reason="gone", now=float(now))
+        if here:
+            telemetry.append_runs(runs([(f"a-{now}", "a", dice.choice(here), float(now), 2.0, True)]))
+        if dice.random() < 0.3:
+            telemetry.append_log("INFO", f"line {now}", float(now))
+            record = ErrorRecord("builtins.OSError", f"OSError: {now % 3}", b"", b"")
+            telemetry.append_errors(["a-1"], ["a"], 1, [record], float(now))
+        if dice.random() < 0.6:  # else whoever asks misses a turn
+            news = telemetry.news(known, left, errors, logs)
+            workers |= {row[0]: row for row in news["workers"]}
+            lines += news["logs"]
+            groups = news["errors"] or groups
+            known = max([known, *workers])
+            left = max([left, *(row[6] for row in workers.values() if row[6])])
+            errors, logs = news["errors_seen"], news["logs_seen"]
+    news, mark = telemetry.news(known, left, errors, logs), telemetry.mark(40.0)
+    workers |= {row[0]: row for row in news["workers"]}
+    assert list(workers.values()) == sorted(mark["workers"]) == mark["workers"]
+    assert lines + news["logs"] == mark["logs"]
+    assert (news["errors"] or groups) == mark["errors"]
+    assert told(news) == mark["worker_totals"]
+    assert all(news[name] == mark[name] for name in ("rings", "prefixes", "prefix_cpu", "errors_seen", "logs_seen"))
+    assert telemetry.numbers() == mark["number"]
+    msgpack.unpackb(msgpack.packb(news))
