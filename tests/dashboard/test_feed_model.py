@@ -14,6 +14,8 @@ from gnomon.reports.dashboard.model import Model
 from gnomon.reports.dashboard.states import DemandStates
 from gnomon.reports.dashboard.totals import Gap, Gaps, Sums
 from gnomon.reports.recording import TICKS
+from gnomon.runtime.core.states import MEMORY, PROCESSING, RELEASED, WAITING
+from gnomon.runtime.core.task import TaskGroup, TaskPrefix
 
 
 def life(scheduler, seconds=20, *, seed=1, rate=20, feed=None, demand=False):
@@ -234,6 +236,18 @@ def test_progress_and_rates(by_hand):
     life(scheduler, seconds=10, feed=model)
     assert model.rates(5.0)["tasks"] == pytest.approx(20)
     assert model.progress() == []  # nothing lives
+
+
+def test_tasks_whose_results_were_let_go_are_done(by_hand):
+    """Such as the leaves of a tree of which the root is still to come."""
+    scheduler, model = by_hand(), Model()
+    scheduler.join(1)
+    group = scheduler.model.groups["leaf-1"] = TaskGroup("leaf-1", TaskPrefix("leaf"))
+    for state, number in ((RELEASED, 5), (MEMORY, 2), (PROCESSING, 1), (WAITING, 2)):
+        group.counts[state] = number
+    scheduler.feed(model)
+    (row,) = model.progress()
+    assert (row.prefix, row.done, row.total_known, row.processing, row.waiting) == ("leaf", 7, 10, 1, 2)
 
 
 def test_demand_of_a_window_is_that_of_a_replay():

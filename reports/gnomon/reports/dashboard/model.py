@@ -67,7 +67,11 @@ class Gap(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the living tasks of a prefix are. ``eta_seconds``: that the rest takes at this rate; None: not known."""
+    """How far the living tasks of a prefix are.
+
+    ``done``: those whose results have been let go, and those that erred, included. ``eta_seconds``: that the rest takes
+    at this rate; None: not known.
+    """
 
     prefix: str
     done: int
@@ -417,8 +421,8 @@ class Model:
         before = self._before(seconds)
         rows = []
         for prefix, states in self.counters.prefixes.items():
-            total = sum(states.values()) - states["released"]
-            done = states["memory"] + states["erred"]
+            total = sum(states.values())
+            done = states["memory"] + states["erred"] + states["released"]
             rate = nan
             if before is not None:
                 was = before.prefix_sums.get(prefix, (0,))[0]
