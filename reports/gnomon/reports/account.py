@@ -24,7 +24,6 @@ from gnomon.reports.worker_accounts import PARTS, Parts, WorkerAccounts
 
 __all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "account", "apportion", "percentages"]
 
-
 #: The parts that are tasks, and those that are gaps, in the order in which runs without details are taken out of them.
 _BUSY = ("compute", "offcpu", "decode", "encode")
 _GAPS = ("idle", "between", "scheduler", "handover", "transfer")
@@ -69,11 +68,8 @@ def account(recording: Recording, laid: Layout | None = None) -> Account:
     import numpy
 
     laid = laid or lay_out(recording)
-    runs, demand = recording.runs, recording.demand
-    unmeasured = [] if (len(runs.cpus) and max(runs.cpus) >= 0) or any(t.measured for t in recording.prefixes) else [
-        "offcpu"
-    ]  # fmt: skip
-    result = Account(unmeasured=(*unmeasured, *(("between",) if demand.known else ("handover", "scheduler"))))
+    runs = recording.runs
+    result = Account(unmeasured=_unmeasured(recording))
     by_prefix = {name: PrefixAccount(name) for name in runs.prefix_names}
     workers = result.workers = WorkerAccounts(recording.workers)
     workers.number("capacity")[:] = laid.capacity
@@ -98,6 +94,13 @@ def account(recording: Recording, laid: Layout | None = None) -> Account:
         result.nbytes += totals.nbytes
     result.prefixes = sorted(by_prefix.values(), key=lambda prefix: (-prefix.parts.busy, -prefix.tasks, prefix.name))
     return result
+
+
+def _unmeasured(recording: Recording) -> tuple[str, ...]:
+    """The parts that nobody measured, or that finer ones take the place of."""
+    gaps = ("between",) if recording.demand.known else ("handover", "scheduler")
+    timed = any(cpu >= 0 for cpu in recording.runs.cpus) or any(totals.measured for totals in recording.prefixes)
+    return gaps if timed else ("offcpu", *gaps)
 
 
 def _count_runs(workers: WorkerAccounts, runs: Runs) -> None:
