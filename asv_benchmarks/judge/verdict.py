@@ -7,8 +7,9 @@ larger. A false alarm has to pass both steps, so the confirming level is the sha
 one row may use, divided by the first step's. Rows without confirming rounds, or that the first step did not suspect,
 get their plain share (Bonferroni).
 
-Counters that are the same in every round of a side are judged exactly: one more is a regression. Instructions are
-nearly exact (where memory lies moves them by some thousandths): the ranges of both sides must be apart by the factor.
+Counters that are the same in every round of a side are judged exactly: one more is a regression. Instructions and
+blocks of memory are nearly exact (where memory lies, and what the interpreter has at hand, moves them by some
+thousandths): the ranges of both sides must be apart by the factor.
 Less is better, for counters as for times. Counters that vary otherwise are judged as times are, one sample a round.
 """
 
@@ -26,8 +27,8 @@ from .statistics import LEAST_ROUNDS, Interval, log_ratios, noise_floor, ratio_i
 __all__ = ["Change", "Exit", "Finding", "Judgement", "Rules", "judge", "suspects"]
 
 PLAIN = 0.05
-NEARLY_EXACT = "instructions"
-"""How the unit of a counter begins that is the same every time but for a few thousandths."""
+NEARLY_EXACT = ("instructions", "blocks")
+"""How the units of counters begin that are the same every time but for a few thousandths."""
 
 
 class Change(enum.Enum):

@@ -128,12 +128,13 @@ def test_counters_that_vary_where_they_should_not_are_measured_again(tmp_path):
         ((1000.0, 1002.0), (900.0, 901.0), Exit.IMPROVEMENT),
     ],
 )
-def test_instructions_are_judged_by_ranges_and_the_factor(tmp_path, base, head, code):
+@pytest.mark.parametrize("unit", ["instructions/task", "blocks held/task"])
+def test_what_is_nearly_exact_is_judged_by_ranges_and_the_factor(tmp_path, base, head, code, unit):
     write_manifest(tmp_path)
     sides = [[{"core.track_instructions": value} for value in side] for side in (base, head)]
     counted(tmp_path, *sides)
     for path in tmp_path.glob("count/*/*/benchmarks.json"):
-        path.write_text(path.read_text().replace('"messages"', '"instructions/task"'))
+        path.write_text(path.read_text().replace('"messages"', f'"{unit}"'))
     assert not suspects(read_comparison(tmp_path))
     assert verdict(tmp_path).exit is code
 
