@@ -22,7 +22,7 @@ from statistics import median
 
 from .comparison import Comparison, Measured
 from .results import Row
-from .statistics import LEAST_ROUNDS, Interval, log_ratios, noise_floor, ratio_interval
+from .statistics import LEAST_ROUNDS, Interval, Logs, log_rounds, noise_floor, ratio_interval
 
 __all__ = ["Change", "Exit", "Finding", "Judgement", "Rules", "judge", "suspects"]
 
@@ -120,9 +120,9 @@ def suspects(comparison: Comparison, rules: Rules | None = None) -> list[Row]:
         if _short(measured):
             ranked.append((1, 0.0, row))
             continue
-        ratios = log_ratios(measured.base, measured.head)
-        interval = ratio_interval(ratios, PLAIN)
-        if _is_suspect(ratios, rules):
+        logs = log_rounds(measured.base, measured.head)
+        interval = ratio_interval(logs, PLAIN)
+        if _is_suspect(logs, rules):
             ranked.append((0, -max(interval.ratio, 1 / interval.ratio), row))
         elif interval.high > rules.tolerance:
             ranked.append((1, -interval.high, row))
@@ -134,9 +134,9 @@ def _first_rounds(comparison: Comparison) -> dict[Row, Measured]:
     return {**comparison.count.measured, **comparison.screen.measured}
 
 
-def _is_suspect(ratios: Sequence[float], rules: Rules) -> bool:
+def _is_suspect(logs: Logs, rules: Rules) -> bool:
     """Whether the interval excludes "no change" and the estimate is one that would count."""
-    interval = ratio_interval(ratios, rules.screening)
+    interval = ratio_interval(logs, rules.screening)
     if interval.ratio > 1:
         return interval.low > 1 and interval.ratio > rules.factor
     return interval.high < 1 and interval.ratio < 1 / rules.factor
@@ -149,21 +149,21 @@ def _find(first: Measured, second: Measured | None, share: float, rules: Rules) 
         if second is None:
             return _undecided(first)
         first, second = second, None
-    screening = log_ratios(first.base, first.head)
-    level, ratios, judged = share, screening, first
+    everything = logs = log_rounds(first.base, first.head)
+    level, judged = share, first
     if second is not None:
-        ratios, judged = log_ratios(second.base, second.head), second
-        if _is_suspect(screening, rules):
+        if _is_suspect(logs, rules):
             level = min(PLAIN, share / rules.screening)
-        screening = screening + ratios
-    interval = ratio_interval(ratios, level)
+        logs, judged = log_rounds(second.base, second.head), second
+        everything = everything.and_also(logs)
+    interval = ratio_interval(logs, level)
     threshold = max(rules.factor, noise_floor(judged.base, judged.null))
     if interval.low > threshold:
         change = Change.REGRESSION
     elif interval.high < 1 / threshold:
         change = Change.IMPROVEMENT
-    elif (everything := ratio_interval(screening, PLAIN)).high > rules.tolerance:
-        change, interval = Change.NOISY, everything
+    elif (of_all := ratio_interval(everything, PLAIN)).high > rules.tolerance:
+        change, interval = Change.NOISY, of_all
     else:
         change = Change.UNCHANGED
     return Finding(

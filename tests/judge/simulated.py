@@ -21,16 +21,16 @@ def row(number: int) -> Row:
 
 
 def rounds(
-    rng: np.random.Generator, count: int, slowdown: float, *, noise: float = 1.0
+    rng: np.random.Generator, count: int, slowdown: float, *, noise: float = 1.0, hit: float = 0.08
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """Samples per round of base and head, measured base-head, head-base and so on."""
+    """Samples per round of base and head, measured base-head, head-base and so on; ``hit``: the share of processes."""
     slots = 2 * count
     drift = np.zeros(slots)
     for slot in range(1, slots):
         drift[slot] = 0.7 * drift[slot - 1] + rng.normal(0, 0.012)
     drift += np.linspace(0, rng.normal(0, 0.08), slots)
     luck = rng.normal(0, 0.012, slots)
-    burst = np.where(rng.random(slots) < 0.08, rng.uniform(0.05, 0.6, slots), 0.0)
+    burst = np.where(rng.random(slots) < hit, rng.uniform(0.05, 0.6, slots), 0.0)
     body = rng.normal(0, 0.015, (slots, SAMPLES))
     tail = np.where(rng.random((slots, SAMPLES)) < 0.06, rng.exponential(0.3, (slots, SAMPLES)), 0.0)
     times = 0.01 * np.exp(noise * ((drift + luck + burst)[:, None] + body + tail))
@@ -43,14 +43,16 @@ def rounds(
     return base, head
 
 
-def gate_run(seed: int, slowdowns: list[float], *, noise: float = 1.0, rules: Rules | None = None) -> Judgement:
+def gate_run(
+    seed: int, slowdowns: list[float], *, noise: float = 1.0, hit: float = 0.08, rules: Rules | None = None
+) -> Judgement:
     """The verdict on one simulated comparison, measured in two steps as the driver does it."""
     rng = np.random.default_rng(seed)
 
     def measure(numbers: list[int], count: int) -> Stage:
         measured = {}
         for number in numbers:
-            base, head = rounds(rng, count, slowdowns[number], noise=noise)
+            base, head = rounds(rng, count, slowdowns[number], noise=noise, hit=hit)
             measured[row(number)] = Measured(row(number), False, "seconds", base, head)
         return Stage(measured)
 

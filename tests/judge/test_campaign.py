@@ -100,7 +100,7 @@ def test_every_kind_is_compared_as_often_as_asked_for(repository):
     assert len({plan.head for plan, _ in measured}) == 2, "a commit is made once, and built once"
     text = table(outcomes)
     assert "2 comparisons of a commit with itself, 4 rows: 0 false alarms (0.00 %)" in text
-    assert "| twice the work | 2 of 2 | 1.28 by `core.time_place` | none |" in text
+    assert "| twice the work | 2 of 2 | 1.30 by `core.time_place` | none |" in text
 
 
 def test_it_goes_on_where_it_stopped(repository):

@@ -144,7 +144,10 @@ def test_a_part_is_judged_as_severely_as_the_whole(tmp_path):
     comparison = read_comparison(tmp_path)
     assert judge(comparison).exit is Exit.REGRESSION
     alone, among_many = [
-        judge(comparison, Rules(least_rows=rows)).of(Change.REGRESSION)[0].interval for rows in (0, 1_000)
+        {found.row.benchmark: found.interval for found in judge(comparison, Rules(least_rows=rows)).findings}[
+            "core.time_place"
+        ]
+        for rows in (0, 1_000)
     ]
     assert among_many.low < alone.low
     assert among_many.high > alone.high
