@@ -42,7 +42,7 @@ from gnomon.runtime.build import is_compiled
 from gnomon.runtime.core import reactor
 print("compiled" if is_compiled(reactor) else "pure Python")
 """
-MOST_SUSPECTS = 8
+MOST_SUSPECTS = 12
 """How many benchmarks are measured again at most; a regression needs one, and the strongest come first."""
 COUNTING = 2
 """Rounds of counters: the second shows whether they are the same every time."""
@@ -64,6 +64,8 @@ class Plan:
     """The same for counters that should not vary, so that two rounds are enough."""
     rounds: int = 9
     confirming: int = 16
+    sets: int = 2
+    """How many times so many at most: another time only while a row is too noisy for a verdict."""
     settle: bool = False
     """Stop where counters alone show a regression: times can add names to that verdict, and take none away."""
     null: bool = False
@@ -111,7 +113,12 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
     found = suspects(comparison, rules)[:MOST_SUSPECTS]
     if found and plan.confirming and not _settled(comparison, rules):
         tell(f"measuring again: {', '.join(row.selector for row in found)}")
-        _run_rounds(plan, CONFIRM, plan.confirming, commits, [exactly(row) for row in found], tell)
+        patterns = [exactly(row) for row in found]
+        for first in range(0, plan.sets * plan.confirming, plan.confirming):
+            _run_rounds(plan, CONFIRM, plan.confirming, commits, patterns, tell, first)
+            noisy = judge(read_comparison(plan.folder), rules).of(Change.NOISY)
+            if not {finding.row for finding in noisy} & set(found):
+                return
 
 
 def _settled(comparison: Comparison, rules: Rules) -> bool:
@@ -125,11 +132,13 @@ def exactly(row: Row) -> str:
 
 
 def _run_rounds(
-    plan: Plan, stage: str, rounds: int, commits: dict[str, str], patterns: list[str], tell: Callable[[str], None]
-) -> None:
+    plan: Plan, stage: str, rounds: int, commits: dict[str, str], patterns: list[str], tell: Callable[[str], None],
+    first: int = 0,
+) -> None:  # fmt: skip
+    """So many rounds of a stage, numbered from ``first`` on."""
     sides = [BASE, HEAD, NULL] if plan.null else [BASE, HEAD]
-    for number in range(rounds):
-        tell(f"{stage} round {number + 1} of {rounds}")
+    for number in range(first, first + rounds):
+        tell(f"{stage} round {number + 1} of {first + rounds}")
         for side in sides if number % 2 == 0 else sides[::-1]:
             _run_side(plan, f"{stage}/{number:02}/{side}", side, commits[side], patterns)
         if number == 0 and not (plan.folder / "manifest.json").exists():
