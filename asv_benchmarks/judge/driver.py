@@ -110,6 +110,10 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
     if plan.patterns or not plan.counters:
         _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell)
     comparison = read_comparison(plan.folder)
+    if plan.patterns and len(suspects(comparison, rules)) > MOST_SUSPECTS:
+        # Changes are few: where so many rows are undecided, it is the machine, and all need more rounds.
+        _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell, plan.rounds)
+        comparison = read_comparison(plan.folder)
     found = suspects(comparison, rules)[:MOST_SUSPECTS]
     if found and plan.confirming and not _settled(comparison, rules):
         tell(f"measuring again: {', '.join(row.selector for row in found)}")

@@ -7,11 +7,11 @@ import pytest
 
 from asv_benchmarks.judge import driver
 from asv_benchmarks.judge.comparison import BASE, CONFIRM, HEAD, SCREEN, Build, Comparison, Measured, Stage
-from asv_benchmarks.judge.driver import Plan, measure
+from asv_benchmarks.judge.driver import MOST_SUSPECTS, Plan, measure
 from asv_benchmarks.judge.verdict import Rules
 from tests.judge.simulated import rounds, row
 
-CALM, WILD = 1.0, 25.0
+CALM, ROUGH, WILD = 0.1, 6.0, 25.0
 
 
 @pytest.fixture
@@ -30,30 +30,41 @@ def asked(monkeypatch):
     return found
 
 
-def told(monkeypatch, asked, noises):
-    """What is read after each set of rounds has the noise of that set."""
+def told(monkeypatch, asked, noises, rows):
+    """What is read after each set of rounds has the noise of that set; the last one's holds on."""
     dice = np.random.default_rng(3)
 
     def stage(count, noise):
         if not count:
             return Stage({})
-        base, head = rounds(dice, count, 1.0, noise=noise)
-        return Stage({row(0): Measured(row(0), False, "seconds", base, head)})
+        sides = {row(at): rounds(dice, count, 1.0, noise=noise) for at in range(rows)}
+        return Stage({at: Measured(at, False, "seconds", *both) for at, both in sides.items()})
 
     def read(folder):
         confirming = sum(count for name, _, count, _ in asked if name == CONFIRM)
         build = Build("base", "0" * 40, "compiled")
-        last = stage(confirming, noises[len(asked) - 1])
-        return Comparison(build, build, "made up", Stage({}), stage(9, noises[0]), last)
+        screening = [number for number, one in enumerate(asked) if one[0] == SCREEN]
+        first = stage(9 * len(screening), noises[screening[-1]])
+        last = stage(confirming, noises[min(len(asked), len(noises)) - 1])
+        return Comparison(build, build, "made up", Stage({}), first, last)
 
     monkeypatch.setattr(driver, "read_comparison", read)
 
 
 @pytest.mark.parametrize(
-    ("noises", "sets"), [([CALM], 0), ([WILD, CALM], 1), ([WILD, WILD, CALM], 2), ([WILD, WILD, WILD], 2)]
+    ("noises", "sets"), [([CALM], 0), ([ROUGH, CALM], 1), ([WILD, WILD, CALM], 2), ([WILD, WILD, WILD], 2)]
 )
 def test_what_is_too_noisy_is_measured_again_but_not_for_ever(monkeypatch, asked, tmp_path, noises, sets):
-    told(monkeypatch, asked, noises)
+    told(monkeypatch, asked, noises, rows=8)
     plan = Plan(tmp_path / "asv.conf.json", tmp_path / "rounds", "base", "head", ["time_"])
     measure(plan, Rules(), lambda text: None)
-    assert asked == [(SCREEN, 0, 9, 1), *((CONFIRM, 16 * number, 16, 1) for number in range(sets))]
+    assert [one[:3] for one in asked] == [(SCREEN, 0, 9), *((CONFIRM, 16 * number, 16) for number in range(sets))]
+
+
+@pytest.mark.parametrize("noises", [[WILD, CALM], [WILD, WILD, CALM]])
+def test_where_almost_all_is_too_noisy_all_is_measured_again(monkeypatch, asked, tmp_path, noises):
+    told(monkeypatch, asked, noises, rows=MOST_SUSPECTS + 8)
+    plan = Plan(tmp_path / "asv.conf.json", tmp_path / "rounds", "base", "head", ["time_"])
+    measure(plan, Rules(), lambda text: None)
+    assert asked[:2] == [(SCREEN, 0, 9, 1), (SCREEN, 9, 9, 1)]
+    assert asked[2:3] == ([(CONFIRM, 0, 16, MOST_SUSPECTS)] if len(noises) == 3 else [])
