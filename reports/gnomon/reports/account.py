@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gnomon.reports.grouping import sums_by
 from gnomon.reports.idle_reasons import NAMES, name_gaps
 from gnomon.reports.recording import Recording, Runs, Totals
 from gnomon.reports.slots import Layout, lay_out
@@ -76,9 +77,10 @@ def account(recording: Recording, laid: Layout | None = None) -> Account:
     workers.number("alongside")[:] = laid.alongside
     shares = _shares(runs, laid)
     _count_runs(workers, runs)
-    for name, ticks in zip(_BUSY, shares, strict=True):
-        numpy.add.at(workers.part(name), laid.workers, ticks)
-    for prefix, amounts in zip(runs.prefix_names, _by_prefix(runs, laid, shares), strict=True):
+    for name, ticks in zip(_BUSY, sums_by(laid.workers, len(workers), shares), strict=True):
+        workers.part(name)[:] = ticks
+    of_prefixes = sums_by(numpy.asarray(runs.prefixes)[laid.rows], len(runs.prefix_names), shares)
+    for prefix, amounts in zip(runs.prefix_names, of_prefixes.T.tolist(), strict=True):
         by_prefix[prefix].parts = Parts(*amounts)
     _add_gaps(workers, recording, laid)
     lost = _add_lost(workers, recording)
@@ -107,21 +109,10 @@ def _count_runs(workers: WorkerAccounts, runs: Runs) -> None:
     """How many runs each worker has, how many of them failed, and the bytes of their results."""
     import numpy
 
-    owners = numpy.asarray(runs.workers)
-    there = owners >= 0
-    for name, amounts in (("tasks", 1), ("erred", numpy.asarray(runs.ok)[there] == 0),
-                          ("nbytes", numpy.asarray(runs.nbytes)[there])):  # fmt: skip
-        numpy.add.at(workers.number(name), owners[there], amounts)
-
-
-def _by_prefix(runs: Runs, laid: Layout, shares: Sequence[Any]) -> list[list[int]]:
-    """The ticks of each prefix, in the order of ``_BUSY``."""
-    import numpy
-
-    sums = numpy.zeros((len(shares), len(runs.prefix_names)), "q")
-    for row, ticks in zip(sums, shares, strict=True):
-        numpy.add.at(row, numpy.asarray(runs.prefixes)[laid.rows], ticks)
-    return sums.T.tolist()
+    owners, ok, nbytes = (numpy.asarray(column) for column in (runs.workers, runs.ok, runs.nbytes))
+    sums = sums_by(owners, len(workers), (numpy.ones(len(owners), "q"), ok == 0, nbytes))
+    for name, amounts in zip(("tasks", "erred", "nbytes"), sums, strict=True):
+        workers.number(name)[:] = amounts
 
 
 def _shares(runs: Runs, laid: Layout) -> tuple[Any, Any, Any, Any]:
@@ -169,20 +160,15 @@ def _add_gaps(workers: WorkerAccounts, recording: Recording, laid: Layout) -> No
 
     Without knowledge of demand the end of a slot's time is idleness, whatever was being fetched.
     """
-    import numpy
-
     known, owners = recording.demand.known, laid.gap_workers
-    rest = laid.gap_ends - laid.gap_begins
-    stepped = ~laid.gap_last | known
-    for name, ticks in zip(NAMES, name_gaps(recording, owners, laid.gap_begins, laid.gap_ends), strict=True):
-        named = ticks * stepped
-        numpy.add.at(workers.part(name), owners, named)
-        rest = rest - named
+    named = name_gaps(recording, owners, laid.gap_begins, laid.gap_ends) * (~laid.gap_last | known)
+    rest = laid.gap_ends - laid.gap_begins - named.sum(axis=0)
     between = laid.gap_used & ~laid.gap_last & (not known)
-    lead = ~between & ~laid.gap_used
-    numpy.add.at(workers.part("between"), owners[between], rest[between])
-    numpy.add.at(workers.part("idle"), owners[~between], rest[~between])
-    numpy.add.at(workers.number("lead"), owners[lead], rest[lead])
+    columns = (*named, rest * between, rest * ~between, rest * (~between & ~laid.gap_used))
+    *parts, lead = sums_by(owners, len(workers), columns)
+    for name, ticks in zip((*NAMES, "between", "idle"), parts, strict=True):
+        workers.part(name)[:] = ticks
+    workers.number("lead")[:] = lead
 
 
 def _add_lost(workers: WorkerAccounts, recording: Recording) -> Parts:
@@ -245,14 +231,9 @@ def _known(runs: Runs, names: Any, count: int) -> Any:
     """Sums over runs with details by name (a number; negative: none): a row for each of ``_BUSY``."""
     import numpy
 
-    names = numpy.asarray(names)
-    there = names >= 0
     decode, compute, encode = (numpy.asarray(column) for column in (runs.decodes, runs.computes, runs.encodes))
     on = _on_processor(runs, slice(None))
-    result = numpy.zeros((len(_BUSY), count), "q")
-    for row, ticks in zip(result, (on, compute - on, decode, encode), strict=True):
-        numpy.add.at(row, names[there], ticks[there])
-    return result
+    return sums_by(numpy.asarray(names), count, (on, compute - on, decode, encode))
 
 
 def _of_totals(totals: Totals) -> tuple[int, int, int, int]:
@@ -289,7 +270,6 @@ def _of_nobody(recording: Recording) -> int:
 
     runs = recording.runs
     rows = numpy.flatnonzero(numpy.asarray(runs.workers) < 0)
-    columns = (runs.begins, runs.decodes, runs.computes, runs.encodes)
-    begins, *lengths = (numpy.asarray(column)[rows] for column in columns)
-    ends = numpy.minimum(begins + sum(lengths), recording.duration)
+    begins, ends = (numpy.asarray(column)[rows] for column in (runs.begins, runs.ends()))
+    ends = numpy.minimum(ends, recording.duration)
     return int(numpy.maximum(0, ends - numpy.maximum(begins, 0)).sum())

@@ -141,10 +141,9 @@ def _all_events(recording: Recording) -> _Events:
     there = (tos >= 0) & (lengths > 0)
     events = [*_during(tos[there], begins[there], (begins + lengths)[there], _FETCHES)]
     if demand.known:
-        owners, begins = numpy.asarray(runs.workers), numpy.asarray(runs.begins)
-        parts = (numpy.asarray(column) for column in (runs.decodes, runs.computes, runs.encodes))
+        owners, begins, ends = (numpy.asarray(column) for column in (runs.workers, runs.begins, runs.ends()))
         there = owners >= 0
-        events += _during(owners[there], begins[there], (begins + sum(parts))[there], _RUNS)
+        events += _during(owners[there], begins[there], ends[there], _RUNS)
         events.append(_changes(demand))
     return _Events(*map(numpy.concatenate, zip(*events, strict=True)))
 

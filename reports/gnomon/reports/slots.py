@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from gnomon.reports.grouping import sums_by
 from gnomon.reports.recording import Recording, Worker
 
 __all__ = ["Layout", "lay_out"]
@@ -52,12 +53,9 @@ def lay_out(recording: Recording) -> Layout:
     runs, workers = recording.runs, recording.workers
     nthreads = numpy.asarray([worker.nthreads for worker in workers], "q")
     lows, highs = numpy.asarray([_presence(recording, worker) for worker in workers], "q").reshape(-1, 2).T
-    owners, starts = numpy.asarray(runs.workers), numpy.asarray(runs.begins)
-    stops = starts + sum(numpy.asarray(column) for column in (runs.decodes, runs.computes, runs.encodes))
+    owners, starts, stops = (numpy.asarray(column) for column in (runs.workers, runs.begins, runs.ends()))
     slots = numpy.append(nthreads, 0)[owners]  # -1 is no worker
-    alongside = numpy.zeros(len(nthreads), "q")
-    homeless = (owners >= 0) & (slots == 0)
-    numpy.add.at(alongside, owners[homeless], (stops - starts)[homeless])
+    (alongside,) = sums_by(numpy.where(slots == 0, owners, -1), len(workers), [stops - starts])
 
     rows = numpy.flatnonzero(slots > 0)
     rows = rows[numpy.lexsort((starts[rows], owners[rows]))]

@@ -387,9 +387,8 @@ class Model:
 
     def _ended(self, recording: Recording, low: int, high: int) -> tuple[Sums, Sums]:
         """Sums of the runs that ended in a window, those without rows included."""
-        runs = recording.runs
-        ends = map(sum, zip(runs.begins, runs.decodes, runs.computes, runs.encodes, strict=True))
-        prefixes, workers = sum_runs(recording, [row for row, end in enumerate(ends) if 0 < end <= high - low])
+        ended = [row for row, end in enumerate(recording.runs.ends()) if 0 < end <= high - low]
+        prefixes, workers = sum_runs(recording, ended)
         lost_prefixes, lost_workers = self._rolling.gaps.share(low, high)
         prefixes.merge(lost_prefixes)
         workers.merge(lost_workers)

@@ -20,6 +20,7 @@ from gnomon.reports.dashboard.history import Ended
 from gnomon.reports.dashboard.states import DemandStates
 from gnomon.reports.dashboard.stretches import Stretches, take
 from gnomon.reports.dashboard.totals import Gap, Gaps, Sums
+from gnomon.reports.grouping import sums_by
 from gnomon.reports.recording import TICKS, Ledger, Recording, Worker
 from gnomon.reports.records import Runs, Series, Transfers
 
@@ -105,10 +106,10 @@ class Rolling:
         recording.runs.prefix_names = list(self._prefixes)
         recording.runs.span_names = list(self._spans)
         new = range(before, len(recording.runs))
-        since: list[float] = [inf]
+        since: float = inf
         if new:
-            since.append(min(recording.runs.begins[before:]))
-            self._runs.append(len(new), int(since[-1]), max(map(self.stop_of, new)))
+            since = low = min(recording.runs.begins[before:])
+            self._runs.append(len(new), low, max(map(self.stop_of, new)))
         before = len(recording.transfers)
         add_transfers(recording, plain, most, self._ids, self._transports, self._types)
         recording.transfers.transport_names = list(self._transports)
@@ -117,10 +118,10 @@ class Rolling:
         if begins:
             ends = map(sum, zip(begins, lengths, strict=True))
             self._transfers.append(len(begins), min(begins), max(ends))
-            since.append(min(begins))
+            since = min(since, *begins)
         if "series" in plain:
-            since.append(self._observe(plain, most))
-        return Arrived(new, min(since))
+            since = min(since, self._observe(plain, most))
+        return Arrived(new, since)
 
     def _observe(self, page: dict[str, Any], most: int) -> float:
         """Take what processes measured; the earliest time of a change of demand."""
@@ -156,11 +157,10 @@ class Rolling:
         import numpy
 
         runs, part = self._all.runs, slice(rows.start, rows.stop)
-        begins, *lengths = (
-            numpy.asarray(each)[part] for each in (runs.begins, runs.decodes, runs.computes, runs.encodes)
-        )
-        prefixes, nbytes, ok = (numpy.array(each)[part] for each in (runs.prefixes, runs.nbytes, runs.ok))
-        return Ended(runs.prefix_names, prefixes, begins.copy(), begins + sum(lengths), nbytes, ok == 0)
+        columns = (runs.prefixes, runs.begins, runs.decodes, runs.computes, runs.encodes, runs.nbytes, runs.ok)
+        # Slices of arrays are copies: a view would keep the columns from growing.
+        prefixes, begins, decodes, computes, encodes, nbytes, ok = (numpy.asarray(each[part]) for each in columns)
+        return Ended(runs.prefix_names, prefixes, begins, begins + decodes + computes + encodes, nbytes, ok == 0)
 
     def stalls_since(self, when: int) -> list[Any]:
         """Stalls that began at a time or later."""
@@ -302,19 +302,11 @@ def sum_runs(recording: Recording, rows: Sequence[int]) -> tuple[Sums, Sums]:
         numpy.ones(len(ok), "q"), 1 - ok, nbytes, decodes, computes, encodes,
         numpy.maximum(0, cpus), numpy.where(cpus >= 0, computes, 0),
     )  # fmt: skip
-    there = workers >= 0
     ids = [worker.worker_id for worker in recording.workers]
-    return (
-        _sums_by(runs.prefix_names, prefixes, amounts),
-        _sums_by(ids, workers[there], [column[there] for column in amounts]),
-    )
+    return _named_sums(runs.prefix_names, prefixes, amounts), _named_sums(ids, workers, amounts)
 
 
-def _sums_by(names: Sequence[Any], places: Any, amounts: Sequence[Any]) -> Sums:
+def _named_sums(names: Sequence[Any], places: Any, amounts: Sequence[Any]) -> Sums:
     """Sums of columns of amounts by the name whose place a row has."""
-    import numpy
-
-    sums = numpy.zeros((len(names), len(amounts)), "q")
-    for at, column in enumerate(amounts):
-        numpy.add.at(sums[:, at], places, column)
-    return Sums({names[at]: tuple(sums[at].tolist()) for at in numpy.flatnonzero(sums[:, 0]).tolist()})
+    rows = zip(names, sums_by(places, len(names), amounts).T.tolist(), strict=True)
+    return Sums({name: tuple(sums) for name, sums in rows if sums[0]})

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from gnomon.reports.account import PARTS, Account, account
 from gnomon.reports.dashboard.counters import WorkerNow
+from gnomon.reports.grouping import sums_by
 from gnomon.reports.recording import TICKS, Recording, Worker
 from gnomon.reports.records import Runs
 from gnomon.reports.slots import Layout, lay_out
@@ -160,6 +161,7 @@ def account_with(recording: Recording, underway: Underway, low: int) -> LiveAcco
     live = LiveAccount(**{each.name: getattr(made, each.name) for each in fields(made)})
     _name_rest(live, known=recording.demand.known)
     _set_apart(live, recording, laid, len(recording.runs) - len(mine))
+    live.parts = live.workers.total()
     live.prefixes = [prefix for prefix in live.prefixes if prefix.name != _PREFIX]
     return live
 
@@ -172,24 +174,19 @@ def _name_rest(live: LiveAccount, *, known: bool) -> None:
     """
     live.workers.part("idle" if known else "between")[:] += live.workers.part("unaccounted")
     live.workers.part("unaccounted")[:] = 0
-    live.parts = live.workers.total()
 
 
 def _set_apart(live: LiveAccount, recording: Recording, laid: Layout, first: int) -> None:
     """Take what the rows from ``first`` on got out of computing."""
     import numpy
 
-    owners = numpy.asarray(recording.runs.workers)[first:]
-    if not len(owners):
-        return
-    ticks = numpy.zeros(len(live.workers), "q")
-    ours = laid.rows >= first
-    numpy.add.at(ticks, laid.workers[ours], (laid.ends - laid.begins)[ours])
-    numpy.add.at(live.workers.number("tasks"), owners, -1)
+    owners, ours = numpy.asarray(recording.runs.workers)[first:], laid.rows >= first
+    (ticks,) = sums_by(laid.workers[ours], len(live.workers), [(laid.ends - laid.begins)[ours]])
+    (tasks,) = sums_by(owners, len(live.workers), [numpy.ones(len(owners), "q")])
     live.workers.part("compute")[:] -= ticks
-    live.parts.compute -= int(ticks.sum())
+    live.workers.number("tasks")[:] -= tasks
     live.underway = int(ticks.sum())
-    live.underway_of = {live.workers.workers[at].worker_id: int(ticks[at]) for at in sorted({*owners.tolist()})}
+    live.underway_of = {live.workers.workers[at].worker_id: int(ticks[at]) for at in numpy.flatnonzero(tasks).tolist()}
 
 
 def _lay_in(recording: Recording, rows: Iterable[Row], index: Mapping[int, int], low: int, until: int) -> None:
