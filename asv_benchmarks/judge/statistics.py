@@ -26,7 +26,6 @@ __all__ = ["LEAST_ROUNDS", "Interval", "Logs", "log_rounds", "noise_floor", "rat
 
 RESAMPLES = 1000
 BEST = 0.4  # share of a side's rounds that it is judged by
-LEAST_BEST = 2
 TAIL = 0.16  # the bootstrap is read at about one standard error, where a few bad rounds don't reach, and then stretched
 LEAST_ROUNDS = 4
 
@@ -87,8 +86,11 @@ def log_rounds(base: Sequence[Sequence[float]], head: Sequence[Sequence[float]])
         raise ValueError(f"{len(base)} rounds of the base but {len(head)} of the head")
     if not all(samples and min(samples) > 0 for samples in (*base, *head)):
         raise ValueError("a round without samples, or with samples that are not positive")
-    ours, theirs = (tuple(math.log(min(samples)) for samples in side) for side in (base, head))
-    return Logs(ours, theirs)
+    return Logs(_logs(base), _logs(head))
+
+
+def _logs(side: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(math.log(min(samples)) for samples in side)
 
 
 @functools.lru_cache(maxsize=64)
@@ -99,7 +101,7 @@ def _draws(rounds: int) -> npt.NDArray[np.intp]:
 
 def _best(rounds: int) -> int:
     """How many of so many rounds a side is judged by."""
-    return max(LEAST_BEST, math.ceil(rounds * BEST))
+    return math.ceil(rounds * BEST)
 
 
 def _location(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -144,6 +146,6 @@ def noise_floor(base: Sequence[Sequence[float]], null: Sequence[Sequence[float]]
     if null is not None:
         interval = ratio_interval(log_rounds(base, null), 0.05)
         return max(interval.high, 1 / interval.low)
-    own = np.asarray(log_rounds(base, base).base, dtype=np.float64)
-    low, high = np.quantile(_location(own[_draws(len(own))]), (TAIL, 1 - TAIL))
-    return math.exp(2 * math.sqrt(2) * float(high - low) / 2)
+    own = np.asarray(_logs(base), dtype=np.float64)
+    low, high = np.quantile(_location(own[_draws(len(own))]), (TAIL, 1 - TAIL))  # two standard errors of one side
+    return math.exp(math.sqrt(2) * float(high - low))

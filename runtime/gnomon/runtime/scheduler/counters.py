@@ -10,7 +10,7 @@ Contents: LiveView, Traffic, DASHBOARD.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from math import nan
 from operator import add
@@ -52,16 +52,15 @@ class Traffic:
         self._open: list[Counters] = []
         self._closed: tuple[int, ...] = (0, 0, 0, 0)
 
-    def look(self, comms: Iterable[Comm]) -> tuple[int, ...]:
+    def look(self, comms: Sequence[Comm]) -> tuple[int, ...]:
         """Messages received and sent, bytes received and sent so far; connections, and those that count no bytes."""
-        now = list(comms)
-        counters = [comm.counters for comm in now]
+        counters = [comm.counters for comm in comms]
         still = set(map(id, counters))
         gone = [counter for counter in self._open if id(counter) not in still]
         self._closed = tuple(map(add, self._closed, _sums(gone)))
         self._open = counters
-        inside = sum([comm.local_address.startswith("inproc://") for comm in now])
-        return *map(add, self._closed, _sums(counters)), len(now), inside
+        inside = sum([comm.local_address.startswith("inproc://") for comm in comms])
+        return *map(add, self._closed, _sums(counters)), len(comms), inside
 
 
 class LiveView:

@@ -120,10 +120,14 @@ class Observations:
         """The numbers of the rows that come next."""
         return tuple([ring.next for ring in self._rings])
 
+    def demand(self) -> list[tuple[int, int]]:
+        """Pairs of worker and kind that there is demand of."""
+        return [(worker_id, kind) for worker_id, kind in self._state]
+
     def mark(self) -> dict[str, Any]:
         """Where demand and totals stand; part of the answer to ``telemetry_mark``."""
         return {
-            "demand": [(worker_id, kind) for worker_id, kind in self._state],
+            "demand": self.demand(),
             "regions": [(*name, *total) for name, total in self._totals.items()],
         }
 

@@ -328,14 +328,12 @@ class Telemetry:
         shared out by bytes. ``clocks``: worker, time of the estimate, offset, uncertainty, heartbeats that it is from.
         """
         return {
-            "rings": _RINGS,
+            **self._always(),
             "number": self.numbers(),
             "now": now,
             "length": self._runs.length,
-            "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
             "worker_totals": [totals.row(worker_id) for worker_id, totals in self._worker_totals.items()],
             "spans": [totals.row(span) for span, totals in self._spans.items()],
-            "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
             "worker_cpu": [(name, t.cpu, t.measured) for name, t in self._worker_totals.items()],
             "span_cpu": [(name, t.cpu, t.measured) for name, t in self._spans.items()],
             **self._observations.mark(),
@@ -344,10 +342,7 @@ class Telemetry:
             "workers": [worker.row(worker_id) for worker_id, worker in self._workers.items()],
             "workers_forgotten": self._workers_forgotten,
             "errors": self._error_rows(),
-            "errors_seen": self._errors_seen,
-            "errors_ungrouped": self._errors_ungrouped,
             "logs": list(self._logs),
-            "logs_seen": self._logs_seen,
         }
 
     def numbers(self) -> tuple[int, ...]:
@@ -366,26 +361,31 @@ class Telemetry:
         workers = dict([*joined, *gone])
         new = self._logs_seen - logs
         return {
-            "rings": _RINGS,
-            "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
-            "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
+            **self._always(),
             "worker_totals": columns(self._worker_totals),
             "workers": [workers[worker_id].row(worker_id) for worker_id in sorted(workers)],
             "errors": self._error_rows() if self._errors_seen != errors else [],
+            "logs": list(self._logs)[-new:] if new > 0 else [],
+        }
+
+    def _always(self) -> dict[str, Any]:
+        """What marks and news both tell, and in the same way."""
+        return {
+            "rings": _RINGS,
+            "prefixes": [totals.row(name) for name, totals in self._prefixes.items()],
+            "prefix_cpu": [(name, t.cpu, t.measured) for name, t in self._prefixes.items()],
             "errors_seen": self._errors_seen,
             "errors_ungrouped": self._errors_ungrouped,
-            "logs": list(self._logs)[-new:] if new > 0 else [],
             "logs_seen": self._logs_seen,
         }
 
     def pairs(self) -> dict[str, Any]:
         """``pairs`` and ``pair_parts`` of ``mark``."""
-        sums = self._transfers.mark()
-        return {name: sums[name] for name in ("pairs", "pair_parts")}
+        return self._transfers.pairs()
 
     def demand(self) -> list[tuple[int, int]]:
         """``demand`` of ``mark``."""
-        return list(self._observations.mark()["demand"])
+        return self._observations.demand()
 
     def _error_rows(self) -> list[tuple[Any, ...]]:
         return [(*name, g.count, g.key, g.worker_id, g.text, g.first, g.last) for name, g in self._errors.items()]

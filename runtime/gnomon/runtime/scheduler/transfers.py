@@ -99,10 +99,13 @@ class Transfers:
 
     def mark(self) -> dict[str, Any]:
         """The sums; see ``Telemetry.mark``."""
+        return {**self.pairs(), "types": [(name, *amounts) for name, amounts in self._types.items()]}
+
+    def pairs(self) -> dict[str, Any]:
+        """The sums by pair of workers and transport; see ``Telemetry.mark``."""
         return {
             "pairs": [(*name, *amounts[:3]) for name, amounts in self._pairs.items()],
             "pair_parts": [(*name, *amounts[3:]) for name, amounts in self._pairs.items()],
-            "types": [(name, *amounts) for name, amounts in self._types.items()],
         }
 
     def since(self, number: int, limit: int) -> tuple[dict[str, Any], int, int]:
