@@ -107,15 +107,18 @@ def measure(plan: Plan, rules: Rules, tell: Callable[[str], None]) -> None:
         _run_rounds(plan, COUNT, COUNTING, commits, list(plan.counters), tell)
         if plan.settle and _settled(read_comparison(plan.folder), rules):
             return
-    if plan.patterns or not plan.counters:
+    timed = bool(plan.patterns or not plan.counters)
+    if timed:
         _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell)
     comparison = read_comparison(plan.folder)
-    if plan.patterns and len(suspects(comparison, rules)) > MOST_SUSPECTS:
+    if _settled(comparison, rules):
+        return
+    if timed and len(suspects(comparison, rules)) > MOST_SUSPECTS:
         # Changes are few: where so many rows are undecided, it is the machine, and all need more rounds.
         _run_rounds(plan, SCREEN, plan.rounds, commits, list(plan.patterns), tell, plan.rounds)
         comparison = read_comparison(plan.folder)
     found = suspects(comparison, rules)[:MOST_SUSPECTS]
-    if found and plan.confirming and not _settled(comparison, rules):
+    if found and plan.confirming:
         tell(f"measuring again: {', '.join(row.selector for row in found)}")
         patterns = [exactly(row) for row in found]
         for first in range(0, plan.sets * plan.confirming, plan.confirming):
