@@ -19,14 +19,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import values
+from benchmarks.crowd import Crowd
 from benchmarks.graphs import SHAPES, fan, graph, message_of
 from benchmarks.zero_worker import ZeroCluster
+from gnomon.profiler.sampling.cadence import Cadence
+from gnomon.profiler.sampling.sampler import Sampler
 from gnomon.runtime.messages import Request, decode, encode
 from gnomon.runtime.protocol import decode_value, encode_value
 
@@ -35,16 +40,18 @@ __all__ = ["JOBS", "Counted", "available", "instructions"]
 _TASKS = 500
 _INPUTS = 50
 _ITEMS = 200
+_TICKS = 300
 _FRAMING = "gnomon.runtime.comm.framing"
 _ROOT = Path(__file__).parents[1]
 _GATE = "PyRun_SimpleStringFlags"
 
 
 class Job(NamedTuple):
-    """Work to be counted: so many things, done by calling ``run`` once."""
+    """Work to be counted: so many things, done by calling ``run`` once, and then ``close``."""
 
     things: int
     run: Callable[[], object]
+    close: Callable[[], object] = lambda: None
 
 
 def _brain(shape: str) -> Callable[[], Job]:
@@ -138,6 +145,41 @@ def _decode_values() -> Job:
     return Job(_ITEMS, lambda: [decode_value(one) for one in frames])
 
 
+class _Stepped(Sampler):
+    """A sampler that ticks when told to, in even steps: its thread and clock have no say in what a tick costs."""
+
+    def __init__(self) -> None:
+        super().__init__(budget=1.0)
+        self._cadence = Cadence(self._cadence.base, 1.0, 0.0, at=repeat(0.5))
+
+    def _run(self) -> None:
+        self._wake.acquire()
+
+    def step(self, ticks: int) -> bool:
+        """Tick so many times; whether a thread moved meanwhile."""
+        self._look.changed = False
+        for _ in range(ticks):
+            with self._lock:
+                self._tick(self._cadence.deadline, 0)
+        return self._look.changed
+
+
+def _ticks() -> Job:
+    """A sampler's looks at threads that wait, and what it notes of them; per tick."""
+    crowd, sampler = Crowd(8, 30), _Stepped()
+    for ident in crowd.idents:
+        sampler.watch_thread(ident)
+    sampler.start()
+
+    def close() -> None:
+        sampler.stop()
+        crowd.close()
+
+    while sampler.step(1):
+        time.sleep(0.001)  # until all threads stand still
+    return Job(_TICKS, lambda: sampler.step(_TICKS), close)
+
+
 #: What is counted, by name; each prepares a job anew.
 JOBS: dict[str, Callable[[], Job]] = {
     **{shape: _brain(shape) for shape in SHAPES},
@@ -149,6 +191,7 @@ JOBS: dict[str, Callable[[], Job]] = {
     "decode messages": _decode_messages,
     "encode values": _encode_values,
     "decode values": _decode_values,
+    "sampler's ticks": _ticks,
 }
 
 
@@ -193,7 +236,8 @@ def instructions(names: Sequence[str]) -> dict[str, float]:
         counts = [_total(Path(folder, f"out.{i + 1}")) for i in range(len(names))]
     if done.returncode or not all(counts):
         raise RuntimeError(f"callgrind failed ({done.returncode}): {done.stderr[-2000:]}")
-    return {name: n / JOBS[name]().things for name, n in zip(names, counts, strict=True)}
+    things = [int(line) for line in done.stdout.split()]
+    return {name: n / each for name, n, each in zip(names, counts, things, strict=True)}
 
 
 def _total(dump: Path) -> int:
@@ -205,14 +249,19 @@ def _total(dump: Path) -> int:
 
 
 def main(names: Sequence[str]) -> None:
-    """What is counted: each job once to get warm, and once through the gate."""
+    """What is counted: each job once to get warm, and once through the gate; prints how many things each has done."""
     _leave_out_package(_FRAMING)
     gc.disable()  # else it would run in one job or in another, by what came before
     for name in names:
-        JOBS[name]().run()
+        warm = JOBS[name]()
+        warm.run()
+        warm.close()
         _waiting.append(JOBS[name]())
         gc.collect()
         ctypes.pythonapi.PyRun_SimpleString(b"import __main__; __main__.run_waiting()")
+        job = _waiting.pop()
+        sys.stdout.write(f"{job.things}\n")
+        job.close()
 
 
 def _leave_out_package(module: str) -> None:
@@ -231,7 +280,7 @@ _waiting: list[Job] = []
 
 def run_waiting() -> None:
     """Called by way of the gate."""
-    _waiting.pop().run()
+    _waiting[0].run()
 
 
 if __name__ == "__main__":

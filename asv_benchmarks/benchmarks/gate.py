@@ -36,7 +36,7 @@ TIMES = (
 #: Counted, the same on every machine: a difference is a difference. Instructions are counted where valgrind is.
 COUNTERS = (
     r"core\.Counters\.track_(messages|bytes|writes|wakeups|transitions|placements|allocations)\(",
-    r"(core|comm)\.\w*Instructions\.track_",
+    r"(core|comm|profiler)\.\w*Instructions\.track_",
     r"worker\.BrainCounters\.track_",
     r"protocol\.\w+\.track_",
     r"comm\.Counters\.track_",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 
+from benchmarks import callgrind
+from benchmarks.crowd import Crowd, work
 from gnomon.profiler import Sampler, Session, region
 from gnomon.profiler.machine.system import SystemMonitor
 from gnomon.profiler.marks.regions import enter, leave, slot
@@ -21,38 +22,6 @@ def ticks_seconds():
     return _spent
 
 
-class _Crowd:
-    """Threads that wait, or work, so many calls deep."""
-
-    def __init__(self, threads, depth, *, working=False):
-        self._working = working
-        self._leave = threading.Event()
-        arrived = [threading.Event() for _ in range(threads)]
-        self._threads = [
-            threading.Thread(target=self._fall, args=(depth, event), name=f"crowd-{i}", daemon=True)
-            for i, event in enumerate(arrived)
-        ]
-        for thread in self._threads:
-            thread.start()
-        for event in arrived:
-            event.wait()
-        self.idents = [thread.ident for thread in self._threads]
-
-    def _fall(self, depth, arrived):
-        if depth:
-            self._fall(depth - 1, arrived)
-        else:
-            arrived.set()
-            while self._working and not self._leave.is_set():
-                _work(6, 1)
-            self._leave.wait()
-
-    def close(self):
-        self._leave.set()
-        for thread in self._threads:
-            thread.join()
-
-
 class Ticks:
     """What a sampler uses for a hundred ticks, as it counts its own CPU: of threads that wait, or one that works."""
 
@@ -63,7 +32,7 @@ class Ticks:
 
     def setup(self, threads, depth):
         count, _, kind = threads.partition(" ")
-        self.crowd = _Crowd(int(count), depth, working=kind == "working")
+        self.crowd = Crowd(int(count), depth, working=kind == "working")
         self.sampler = Sampler(interval=0.001, budget=1.0)
         for ident in self.crowd.idents:
             self.sampler.watch_thread(ident)
@@ -87,6 +56,18 @@ class Ticks:
         _spent += cpu / ticks * 100
 
 
+class Instructions(callgrind.Counted):
+    """Instructions of a sampler's tick, of threads that wait, by valgrind's callgrind."""
+
+    params = (["8 waiting"],)
+    param_names = ("threads",)
+
+    def track_tick(self, counted, threads):
+        return counted["sampler's ticks"]
+
+    track_tick.unit = "instructions/tick"
+
+
 class Loss:
     """A program of pure Python, with and without a sampler beside it."""
 
@@ -105,7 +86,7 @@ class Loss:
 
     def time_program(self, how):
         for i in range(60):
-            _work(8, i)
+            work(8, i)
 
 
 class Sessions:
@@ -205,12 +186,6 @@ class Psutil:
             process.num_fds(),
             process.num_ctx_switches(),
         )
-
-
-def _work(depth, seed):
-    """A tree of calls with some arithmetic in each."""
-    total = sum([i * seed for i in range(50)])
-    return total if depth < 2 else _work(depth - 1, seed) + _work(depth // 2, total % 7)
 
 
 def _session(nodes):

@@ -87,8 +87,7 @@ PLANTS = (
                 "        count = look.take(watched, 0, strangers, own)\n",
             ),
         ),
-        r"^profiler\.Ticks\.",
-        ("times",),
+        r"^profiler\.(Ticks|Instructions)\.",
     ),
     Plant(
         "decoding",

@@ -206,3 +206,4 @@ def test_what_valgrind_counts_can_be_done_twice(name):
         job = callgrind.JOBS[name]()
         assert job.things > 0
         job.run()
+        job.close()
