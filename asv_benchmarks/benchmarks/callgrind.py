@@ -146,7 +146,10 @@ def _decode_values() -> Job:
 
 
 class _Stepped(Sampler):
-    """A sampler that ticks when told to, in even steps: its thread and clock have no say in what a tick costs."""
+    """A sampler that ticks when told to, in even steps: its thread and clock have no say in what a tick costs.
+
+    It reaches behind the sampler's public face, for there is no other way to have ticks without time.
+    """
 
     def __init__(self) -> None:
         super().__init__(budget=1.0)
