@@ -388,9 +388,11 @@ def step(turn):
     return sum(i * turn for i in range(200))
 
 
-def test_deep_profile_begins_at_the_function():
-    result, data = deep.profile(busy, (3000,), interval=0.0005)
-    assert result == busy(3000)
+@pytest.mark.parametrize(("turns", "interval"), [(3000, 0.0005), (30, 1e-7)])
+def test_deep_profile_begins_at_the_function(turns, interval):
+    """Also where it is seen to start and stop, as it is at each call of the shortest interval."""
+    result, data = deep.profile(busy, (turns,), interval=interval)
+    assert result == busy(turns)
     theirs = deep.load(data)
     assert theirs.frame_records
     stacks = [[entry.split("\x00")[0] for entry in stack] for stack, _ in theirs.frame_records]

@@ -31,6 +31,9 @@ INTERVAL = 0.001
 #: What pyinstrument puts between the parts of a stack entry: behind this come line number and other attributes.
 _ATTRIBUTES = "\x01"
 
+#: How entries of the recording's own calls begin: it may be seen as it starts and stops.
+_OWN = tuple(f"{name}\x00{__file__}\x00" for name in ("__enter__", "__exit__"))
+
 
 def profile(
     func: Callable[..., T],
@@ -113,7 +116,7 @@ def _depth(frame: FrameType | None) -> int:
 
 
 def _shortened(records: list[tuple[list[str], float]], outer: list[str]) -> list[tuple[list[str], float]]:
-    """The records without the outer callers, and with equal neighbours made one.
+    """The records without the outer callers and this module's own calls, and with equal neighbours made one.
 
     The first entry of each stack names the thread and stays. A stack that does not start with the outer callers (a
     greenlet has its own) stays whole.
@@ -124,6 +127,8 @@ def _shortened(records: list[tuple[list[str], float]], outer: list[str]) -> list
     for stack, seconds in records:
         if [entry.partition(_ATTRIBUTES)[0] for entry in stack[:count]] == wanted:
             stack = stack[:1] + stack[count:]
+            if len(stack) > 1 and stack[1].startswith(_OWN):
+                continue
         if result and result[-1][0] == stack:
             result[-1] = (stack, result[-1][1] + seconds)
         else:
