@@ -153,7 +153,7 @@ class _Stepped(Sampler):
 
     def __init__(self) -> None:
         super().__init__(budget=1.0)
-        self._cadence = Cadence(self._cadence.base, 1.0, 0.0, at=repeat(0.5))
+        self._cadence = Cadence(self._cadence.base, 1.0, 0.0, lengths=repeat(1.0))
 
     def _run(self) -> None:
         self._wake.acquire()

@@ -23,7 +23,7 @@ class HandDriven(Sampler):
         self.time = 1000.0
         monkeypatch.setattr(module, "now", lambda: self.time)
         super().__init__(**{"interval": 0.01, "budget": 1.0, **settings})
-        self._cadence = Cadence(self._cadence.base, self._cadence.budget, self.time, at=repeat(0.25))
+        self._cadence = Cadence(self._cadence.base, self._cadence.budget, self.time, lengths=repeat(1.0))
 
     def _run(self) -> None:
         self._wake.acquire()

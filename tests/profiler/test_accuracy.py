@@ -95,30 +95,33 @@ def test_shares_are_those_of_the_time_spent():
     assert share(seconds, "seldom") == pytest.approx(0.13 / 0.54, abs=margin(session))
 
 
-def test_shares_at_the_default_rate_are_right_within_two_points():
-    def half(seconds):
-        spin(seconds)
+@pytest.mark.parametrize("rounds", [0.1, 0.01])
+def test_shares_at_the_default_rate_are_right_within_two_points(rounds):
+    """Of a program whose functions run for longer than a step; where all are shorter, as right as chance allows."""
+
+    def half(part):
+        spin(part * rounds)
 
     def third():
-        spin(0.0030)
+        spin(0.30 * rounds)
 
     def fifth():
-        spin(0.0020)
+        spin(0.20 * rounds)
 
     def elsewhere():
-        half(0.0021)
+        half(0.21)
 
     with Sampler() as sampler:
         end = time.perf_counter() + 20
         while time.perf_counter() < end:
-            half(0.0029)
+            half(0.29)
             third()
             elsewhere()
             fifth()
     session = sampler.session()
     seconds = paths(session)
     quiet = session.meta["missed"] < 0.1 * session.meta["ticks"]
-    points = 0.02 if quiet else max(0.02, margin(session))
+    points = 0.02 if quiet and rounds > 0.05 else max(0.02, margin(session))
     assert share(seconds, "half") == pytest.approx(0.5, abs=points)
     assert share(seconds, "half", "elsewhere") == pytest.approx(0.21, abs=points)
     assert share(seconds, "third") == pytest.approx(0.3, abs=points)
