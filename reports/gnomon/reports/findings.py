@@ -137,7 +137,7 @@ def _idleness(account: Account) -> list[Finding]:
     if _share(parts.handover, account) > 0.03:
         text = (
             f"{_share(parts.handover, account):.0%} of the capacity had no task while the worker itself had one ready: "
-            "handing it over took that long."
+            "handing it to a thread took that long."
         )
         result.append(Finding(text, "timeline", _share(parts.handover, account)))
     if _share(parts.offcpu, account) > 0.05:

@@ -298,7 +298,8 @@ class Demand:
 
     ``workers`` index ``Recording.workers`` (-1: the whole cluster). ``kinds``: 1 tasks wait for a worker with room,
     2 a worker was given tasks whose ends are not known yet, 3 a worker fetches values, 4 a worker has runs that it has
-    not handed over. Not ``known``: the cluster did not tell, or records of it are gone.
+    not handed to its executor, 5 the executor has more runs than threads. Not ``known``: the cluster did not tell, or
+    records of it are gone.
     """
 
     known: bool = False

@@ -25,8 +25,8 @@ class Parts:
 
     ``compute`` is the user's code on the processor, and ``offcpu`` the user's code waiting for something (where that
     was not measured, ``compute`` is both); ``decode`` and ``encode`` are unpickling arguments and pickling results;
-    ``transfer`` is no task on a thread while its worker fetched data; ``handover`` is runs ready on the worker and not
-    yet handed to its threads; ``scheduler`` is tasks that waited at the scheduler or were on their way; ``idle`` is
+    ``transfer`` is no task on a thread while its worker fetched data; ``handover`` is runs ready on the worker that no
+    thread had begun; ``scheduler`` is tasks that waited at the scheduler or were on their way; ``idle`` is
     nothing to do. Recordings without demand have ``between``, the other gaps between two tasks, instead of the last
     three but ``idle``, which then is before a thread's first and after its last task. ``unaccounted`` is what the
     records don't tell.

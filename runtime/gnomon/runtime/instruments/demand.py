@@ -1,16 +1,17 @@
 """What idle threads wait for: kinds of demand, each of which is there or isn't, and the times at which that changed.
 
 With the runs of a worker's threads these tell apart what an idle thread lacks: something to do, a scheduler that hands
-it out, a value that is being fetched, an agent that hands over. A change costs one row; nothing is paid per task.
+it out, a value that is being fetched, an agent that hands over, an executor that begins. A change costs one row;
+nothing is paid per task.
 
-Contents: Demand; QUEUED, ASSIGNED, FETCHING, READY, NAMES.
+Contents: Demand; QUEUED, ASSIGNED, FETCHING, READY, HANDED, NAMES.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["ASSIGNED", "FETCHING", "NAMES", "QUEUED", "READY", "Demand"]
+__all__ = ["ASSIGNED", "FETCHING", "HANDED", "NAMES", "QUEUED", "READY", "Demand"]
 
 #: At the scheduler: tasks that could run wait for a worker with room.
 QUEUED = 1
@@ -24,8 +25,11 @@ FETCHING = 3
 #: On a worker: runs could start and have not been handed to the executor.
 READY = 4
 
+#: On a worker: the executor was handed more runs than it has threads, so that each that is free has one to begin.
+HANDED = 5
+
 #: What the kinds are called in records.
-NAMES = {QUEUED: "queued", ASSIGNED: "assigned", FETCHING: "fetching", READY: "ready"}
+NAMES = {QUEUED: "queued", ASSIGNED: "assigned", FETCHING: "fetching", READY: "ready", HANDED: "handed"}
 
 
 class Demand:
