@@ -42,7 +42,7 @@ def tests(session: nox.Session, build: str) -> None:
     """
     env = install_project(session, build)
     session.install(*group("test"))
-    session.run("tests/install-debian.sh", "chromium", "nginx", external=True)
+    session.run("tests/install-debian.sh", "chromium", "nginx", "prometheus", external=True)
     if session.posargs:
         session.run("pytest", *session.posargs, env=env)
         return

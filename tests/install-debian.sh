@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Debian's packages that tests use, each a program of its own name: chromium, a browser, and nginx, a reverse proxy.
-# Where one can't be installed, the tests that need it are skipped.
+# Debian's packages that tests use, each a program of its own name: chromium, a browser, nginx, a reverse
+# proxy, and prometheus, which scrapes metrics. Where one can't be installed, the tests that need it are skipped.
 set -euo pipefail
 export PATH="$PATH:/usr/sbin"
 missing=()
