@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a cluster's dashboard, set up as docs/dashboard.md says: all the board's panels show data."""
+"""A real Prometheus scrapes a dashboard, set up as docs/dashboard.md says: all panels of the board show data."""
 
 from __future__ import annotations
 
