@@ -20,6 +20,16 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_examples_of_the_profiler_run(number, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "profiler.md").read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    command = [sys.executable, "-W", "error", "-c", blocks[number]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
 def test_what_is_drawn_from_the_code_is_current():
     command = [sys.executable, ROOT / "docs" / "generate.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
