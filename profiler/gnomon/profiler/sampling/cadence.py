@@ -1,11 +1,11 @@
-"""When to take the next sample: one in each step of a grid, how late each was, and an interval that keeps to a budget.
+"""When to take the next sample: a mean interval that keeps to a budget, chance in each step, and how late each was.
 
 No clock and no thread: times come in as arguments. What was late and what fell out is counted here and read by others
 (a sampler that is late beside a busy program has waited for the GIL).
 
-On average ticks are ``base`` seconds apart. Where one costs too much, or nothing happens that is worth looking at, a
-step is several of these long. A tick counts for the points of its step, and of those that fell out with it: so each
-count stands for ``base`` seconds, whatever the interval was.
+On average ticks are ``base`` seconds apart, which is a *point*. Where one costs too much, or nothing happens that is
+worth looking at, a step is several points long. A tick counts for the points of its step, and of those that fell out
+with it: so each count stands for ``base`` seconds, whatever the interval was.
 
 A program that does its rounds in the ticks' own time would be seen at one and the same place of each, and a tick makes
 rounds longer, so that a rate that fits none at first may fit after all. So each step is longer or shorter than its

@@ -10,7 +10,7 @@ How the columns hang together::
     samples.bucket -> buckets (start, stop, ticks)        samples.thread -> threads      samples.label -> labels
 
 A count becomes seconds by its bucket alone: ``count * buckets[b].tick_seconds``, whatever the interval was then. A
-sample counts for all points of the sampler's grid since the one before it: those that were left out, and those that
+sample counts for all of the sampler's points since the one before it: those that were left out, and those that
 fell out because it came late. What kept it from the GIL is what it then sees.
 """
 
