@@ -22,7 +22,6 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,6 @@ from benchmarks import values
 from benchmarks.crowd import Crowd
 from benchmarks.graphs import SHAPES, fan, graph, message_of
 from benchmarks.zero_worker import ZeroCluster
-from gnomon.profiler.sampling.cadence import Cadence
 from gnomon.profiler.sampling.sampler import Sampler
 from gnomon.runtime.messages import Request, decode, encode
 from gnomon.runtime.protocol import decode_value, encode_value
@@ -146,14 +144,10 @@ def _decode_values() -> Job:
 
 
 class _Stepped(Sampler):
-    """A sampler that ticks when told to, in even steps: its thread and clock have no say in what a tick costs.
+    """A sampler that ticks when told to: its thread and clock have no say in what a tick costs.
 
     It reaches behind the sampler's public face, for there is no other way to have ticks without time.
     """
-
-    def __init__(self) -> None:
-        super().__init__(budget=1.0)
-        self._cadence = Cadence(self._cadence.base, 1.0, 0.0, lengths=repeat(1.0))
 
     def _run(self) -> None:
         self._wake.acquire()
@@ -169,7 +163,7 @@ class _Stepped(Sampler):
 
 def _ticks() -> Job:
     """A sampler's looks at threads that wait, and what it notes of them; per tick."""
-    crowd, sampler = Crowd(8, 30), _Stepped()
+    crowd, sampler = Crowd(8, 30), _Stepped(budget=1.0)
     for ident in crowd.idents:
         sampler.watch_thread(ident)
     sampler.start()
