@@ -8,7 +8,7 @@ its slot and runs on) can't be inside the capacity and is counted apart, as *alo
 Runs whose details are gone (the scheduler's ring was full) still count, by the complete totals; they are taken out of
 the time before a slot's first known run, and what remains of that time is *unaccounted*: nobody can say what it was.
 
-Contents: PrefixAccount, Account, account, apportion, percentages; and the parts of ``worker_accounts``.
+Contents: PrefixAccount, Account, account, fill_account, apportion, percentages; and the parts of ``worker_accounts``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gnomon.reports.recording import Recording, Runs, Totals
 from gnomon.reports.slots import Layout, lay_out
 from gnomon.reports.worker_accounts import PARTS, Parts, WorkerAccounts
 
-__all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "account", "apportion", "percentages"]
+__all__ = ["PARTS", "Account", "Parts", "PrefixAccount", "account", "apportion", "fill_account", "percentages"]
 
 #: The parts that are tasks, and those that are gaps, in the order in which runs without details are taken out of them.
 _BUSY = ("compute", "offcpu", "decode", "encode")
@@ -64,13 +64,19 @@ class Account:
         return sum(worker.nthreads for worker in self.workers.workers)
 
 
-def account(recording: Recording, laid: Layout | None = None) -> Account:
-    """The account of a recording; ``laid``: its runs in slots, if somebody needs these as well."""
+def account(recording: Recording) -> Account:
+    """The account of a recording."""
+    result = Account()
+    fill_account(result, recording, lay_out(recording))
+    return result
+
+
+def fill_account(result: Account, recording: Recording, laid: Layout) -> None:
+    """Put the account of a recording, whose runs are laid in slots, into an empty one."""
     import numpy
 
-    laid = laid or lay_out(recording)
     runs = recording.runs
-    result = Account(unmeasured=_unmeasured(recording))
+    result.unmeasured = _unmeasured(recording)
     by_prefix = {name: PrefixAccount(name) for name in runs.prefix_names}
     workers = result.workers = WorkerAccounts(recording.workers)
     workers.number("capacity")[:] = laid.capacity
@@ -95,7 +101,6 @@ def account(recording: Recording, laid: Layout | None = None) -> Account:
         result.erred += totals.erred
         result.nbytes += totals.nbytes
     result.prefixes = sorted(by_prefix.values(), key=lambda prefix: (-prefix.parts.busy, -prefix.tasks, prefix.name))
-    return result
 
 
 def _unmeasured(recording: Recording) -> tuple[str, ...]:

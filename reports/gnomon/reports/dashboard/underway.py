@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gnomon.reports.account import PARTS, Account, account
+from gnomon.reports.account import PARTS, Account, fill_account
 from gnomon.reports.dashboard.counters import WorkerNow
 from gnomon.reports.grouping import sums_by
 from gnomon.reports.recording import TICKS, Recording, Worker
@@ -157,8 +157,8 @@ def account_with(recording: Recording, underway: Underway, low: int) -> LiveAcco
     if mine:
         _lay_in(recording, mine, index, low, min(high + 1, underway.until))
     laid = lay_out(recording)
-    made = account(recording, laid)
-    live = LiveAccount(**{each.name: getattr(made, each.name) for each in fields(made)})
+    live = LiveAccount()
+    fill_account(live, recording, laid)
     _name_rest(live, known=recording.demand.known)
     _set_apart(live, recording, laid, len(recording.runs) - len(mine))
     live.parts = live.workers.total()
