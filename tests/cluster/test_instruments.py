@@ -19,7 +19,7 @@ from gnomon.runtime import (
     get_task_stream,
     span,
 )
-from gnomon.runtime.instruments.demand import ASSIGNED, HANDED, QUEUED
+from gnomon.runtime.instruments.demand import ASSIGNED, QUEUED, READY
 from gnomon.runtime.instruments.series import COLUMNS
 
 DEADLINE = 30
@@ -132,7 +132,7 @@ def test_demand_comes_and_goes(client):
             state[worker, kind] = value
             seen.add((worker, kind))
     assert (0, QUEUED) in seen
-    assert {(row[0], kind) for row in mark["workers"] for kind in (ASSIGNED, HANDED)} <= seen
+    assert {(row[0], kind) for row in mark["workers"] for kind in (ASSIGNED, READY)} <= seen
     assert not any(state.values())
 
 

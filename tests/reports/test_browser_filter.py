@@ -74,7 +74,7 @@ def tangled_cluster(make_cluster, seed):
         row = (f"{'xyz'[i % 3]}-{i}", "xyz"[i % 3], chance.choice([*workers, 99]), chance.randrange(4), *times, i, True)
         cluster.runs([row], cpus=[chance.random() * length])
         if i % 5 == 0:
-            cluster.demand(chance.choice([0, *workers]), [(chance.randrange(1, 6), chance.random() < 0.5, at)])
+            cluster.demand(chance.choice([0, *workers]), [(chance.randrange(1, 5), chance.random() < 0.5, at)])
             cluster.fetch(workers[0], workers[1], at, at + length)
     cluster.leave(workers[2], 2.2)
     cluster.now = 3.0

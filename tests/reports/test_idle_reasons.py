@@ -10,7 +10,7 @@ import pytest
 from gnomon.reports import idle_reasons
 from gnomon.reports.idle_reasons import NAMES, name_gaps
 from gnomon.reports.recording import Recording, Worker
-from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, HANDED, QUEUED, READY
+from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, QUEUED, READY
 
 LENGTH = 60
 
@@ -35,7 +35,7 @@ def recorded(dice, workers, *, known):
         demand.times.append(dice.randrange(LENGTH))
         owner = dice.randrange(-2, workers)
         demand.workers.append(owner)
-        demand.kinds.append(QUEUED if owner == -1 else dice.choice((ASSIGNED, FETCHING, READY, HANDED)))
+        demand.kinds.append(QUEUED if owner == -1 else dice.choice((ASSIGNED, FETCHING, READY)))
         demand.values.append(dice.randrange(2))
     return recording
 
@@ -58,7 +58,7 @@ def at(recording, worker, moment):
         owner == worker and begin <= moment < begin + sum(lengths)
         for owner, begin, *lengths in zip(*columns, strict=True)
     )
-    if holds.get((worker, READY)) or holds.get((worker, HANDED)):
+    if holds.get((worker, READY)):
         return "handover"
     if holds.get((worker, FETCHING)) or fetches:
         return "transfer"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from gnomon.reports.recording import Recording
 from gnomon.reports.records import Demand
-from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, HANDED, QUEUED, READY
+from gnomon.runtime.instruments.demand import ASSIGNED, FETCHING, QUEUED, READY
 
 __all__ = ["NAMES", "name_gaps"]
 
@@ -25,7 +25,7 @@ NAMES = ("handover", "transfer", "scheduler")
 _NOTHING = 3
 
 #: What is counted beside kinds of demand: fetches and runs under way.
-_FETCHES, _RUNS = 6, 7
+_FETCHES, _RUNS = 5, 6
 
 #: Events of workers that are looked at together. What holds for the whole cluster is an event of each of them.
 _TOGETHER = 1_000_000
@@ -93,13 +93,13 @@ class _Steps:
         last = numpy.flatnonzero(numpy.append(places[1:] != places[:-1], True)[: len(places)])  # of those at one time
         head_of = heads[numpy.searchsorted(heads, last, "right") - 1]
         counts = {}
-        for kind in (QUEUED, ASSIGNED, FETCHING, READY, HANDED, _FETCHES, _RUNS):
+        for kind in (QUEUED, ASSIGNED, FETCHING, READY, _FETCHES, _RUNS):
             sums = numpy.append(0, numpy.cumsum(numpy.where(kinds == kind, changes, 0)))
             counts[kind] = sums[last + 1] - sums[head_of]
         self._edges = places[last]
         self._kinds = numpy.select(
             [
-                (counts[READY] > 0) | (counts[HANDED] > 0),
+                counts[READY] > 0,
                 (counts[FETCHING] > 0) | (counts[_FETCHES] > 0),
                 (counts[QUEUED] > 0) | ((counts[ASSIGNED] > 0) & (counts[_RUNS] <= 0)),
             ],

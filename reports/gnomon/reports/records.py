@@ -297,9 +297,8 @@ class Demand:
     """What idle threads waited for: from a time on there is demand of a kind, or isn't.
 
     ``workers`` index ``Recording.workers`` (-1: the whole cluster). ``kinds``: 1 tasks wait for a worker with room,
-    2 a worker was given tasks whose ends are not known yet, 3 a worker fetches values, 4 a worker has runs that it has
-    not handed to its executor, 5 the executor has more runs than threads. Not ``known``: the cluster did not tell, or
-    records of it are gone.
+    2 a worker was given tasks whose ends are not known yet, 3 a worker fetches values, 4 a worker has runs that no
+    thread has begun. Not ``known``: the cluster did not tell, or records of it are gone.
     """
 
     known: bool = False

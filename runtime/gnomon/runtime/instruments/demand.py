@@ -1,17 +1,16 @@
 """What idle threads wait for: kinds of demand, each of which is there or isn't, and the times at which that changed.
 
 With the runs of a worker's threads these tell apart what an idle thread lacks: something to do, a scheduler that hands
-it out, a value that is being fetched, an agent that hands over, an executor that begins. A change costs one row;
-nothing is paid per task.
+it out, a value that is being fetched, runs that are handed over. A change costs one row; nothing is paid per task.
 
-Contents: Demand; QUEUED, ASSIGNED, FETCHING, READY, HANDED, NAMES.
+Contents: Demand; QUEUED, ASSIGNED, FETCHING, READY, NAMES.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["ASSIGNED", "FETCHING", "HANDED", "NAMES", "QUEUED", "READY", "Demand"]
+__all__ = ["ASSIGNED", "FETCHING", "NAMES", "QUEUED", "READY", "Demand"]
 
 #: At the scheduler: tasks that could run wait for a worker with room.
 QUEUED = 1
@@ -22,14 +21,11 @@ ASSIGNED = 2
 #: On a worker: values that its runs need are being fetched, or wait to be.
 FETCHING = 3
 
-#: On a worker: runs could start and have not been handed to the executor.
+#: On a worker: runs could start that no thread has begun: the agent has them, or the executor more than it has threads.
 READY = 4
 
-#: On a worker: the executor was handed more runs than it has threads, so that each that is free has one to begin.
-HANDED = 5
-
 #: What the kinds are called in records.
-NAMES = {QUEUED: "queued", ASSIGNED: "assigned", FETCHING: "fetching", READY: "ready", HANDED: "handed"}
+NAMES = {QUEUED: "queued", ASSIGNED: "assigned", FETCHING: "fetching", READY: "ready"}
 
 
 class Demand:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.runtime import clock
 from gnomon.runtime.instruments.attached import Attached
-from gnomon.runtime.instruments.demand import FETCHING, HANDED, READY, Demand
+from gnomon.runtime.instruments.demand import FETCHING, READY, Demand
 from gnomon.runtime.instruments.lines import LogLines, Tail
 from gnomon.runtime.messages import DemandChanged, ErrorRecord, Failure, Message, Request, Response
 
@@ -63,12 +63,12 @@ class Watching:
             self._instruments.wake()
         model = self._worker.model
         self._demand.set(FETCHING, bool(model.flights or model.queues))
-        ready = handed = False
         for pool in model.pools.values():
-            ready = ready or bool(pool.ready or pool.constrained)
-            handed = handed or pool.handed > pool.nthreads
-        self._demand.set(READY, ready)
-        self._demand.set(HANDED, handed)
+            if pool.ready or pool.constrained or pool.handed > pool.nthreads:
+                self._demand.set(READY, True)
+                break
+        else:
+            self._demand.set(READY, False)
         changes = self._demand.take()
         if changes is not None:
             self._worker.send_to_scheduler([DemandChanged(*changes)])

@@ -37,12 +37,12 @@ function apart(rows, owners, count) {
 
 // What a worker's idle threads waited for: from an edge on, a step or nothing. Events are its own, and those of all workers.
 function stepsOf({ times, matters, changes }, own, all) {
-  const most = own.length + all.length, edges = new Float64Array(most), kinds = new Uint8Array(most), sums = STEPS.map(() => new Float64Array(most)), counts = new Int32Array(8);
+  const most = own.length + all.length, edges = new Float64Array(most), kinds = new Uint8Array(most), sums = STEPS.map(() => new Float64Array(most)), counts = new Int32Array(7);
   let size = 0;
   for (let a = 0, b = 0; a < own.length || b < all.length;) {
     const i = b >= all.length || (a < own.length && times[own[a]] <= times[all[b]]) ? own[a++] : all[b++], time = times[i], last = size - 1;
     counts[matters[i]] += changes[i];
-    const kind = counts[4] > 0 || counts[5] > 0 ? 0 : counts[3] > 0 || counts[6] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[7] <= 0) ? 2 : 3;
+    const kind = counts[4] > 0 ? 0 : counts[3] > 0 || counts[5] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[6] <= 0) ? 2 : 3;
     if (size && edges[last] === time) { kinds[last] = kind; continue; }
     if (size && kinds[last] === kind) continue;
     for (let step = 0; size && step < 3; step++) sums[step][size] = sums[step][last] + (kinds[last] === step ? time - edges[last] : 0);
@@ -66,13 +66,13 @@ function waitingOf({ transfers, runs, demand, workers }) {
   let size = 0;
   const add = (owner, time, what, change) => { owners[size] = owner; times[size] = time; matters[size] = what; changes[size++] = change; };
   const during = (owner, begin, end, what) => { add(owner, begin, what, 1); add(owner, end, what, -1); };
-  for (let i = 0; i < transfers.tos.length; i++) if (transfers.tos[i] >= 0 && transfers.lengths[i] > 0) during(transfers.tos[i], transfers.begins[i], transfers.begins[i] + transfers.lengths[i], 6);
+  for (let i = 0; i < transfers.tos.length; i++) if (transfers.tos[i] >= 0 && transfers.lengths[i] > 0) during(transfers.tos[i], transfers.begins[i], transfers.begins[i] + transfers.lengths[i], 5);
   if (demand.known) {
-    for (let i = 0; i < runs.count; i++) if (runs.workers[i] >= 0) during(runs.workers[i], runs.begins[i], runs.ends[i], 7);
+    for (let i = 0; i < runs.count; i++) if (runs.workers[i] >= 0) during(runs.workers[i], runs.begins[i], runs.ends[i], 6);
     const state = new Uint8Array(8 * (workers.length + 1));
     for (const i of sortedBy(demand.times)) {
       const worker = demand.workers[i], kind = demand.kinds[i], value = demand.values[i], name = 8 * (worker + 1) + kind;
-      if (worker < -1 || kind < 1 || kind > 5 || state[name] === value) continue;
+      if (worker < -1 || kind < 1 || kind > 4 || state[name] === value) continue;
       state[name] = value;
       add(worker, demand.times[i], kind, value ? 1 : -1);
     }
