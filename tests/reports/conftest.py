@@ -173,10 +173,10 @@ MODELS = """() => {
 
 @pytest.fixture
 def visit(chromium, tmp_path):
-    """Opens a recording's page; afterwards nothing may have been asked of a network or complained of."""
+    """Opens a recording's page; afterwards nothing may have been asked of a network or complained of (but ``wanted``)."""
     troubles, contexts = [], []
 
-    def opened(recording, state="tab=summary", **options):
+    def opened(recording, state="tab=summary", wanted=None, **options):
         path = tmp_path / f"{len(contexts)}.html"
         path.write_text(build_page(recording) if not isinstance(recording, str) else recording, "utf-8")
         context = chromium.new_context(**options)
@@ -184,8 +184,13 @@ def visit(chromium, tmp_path):
         context.set_offline(True)
         page = context.new_page()
         page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or troubles.append(r.url))
-        page.on("console", lambda m: m.type in ("error", "warning") and troubles.append(m.text))
-        page.on("pageerror", lambda e: troubles.append(str(e)))
+
+        def complained(text):
+            if wanted is None or wanted not in text:
+                troubles.append(text)
+
+        page.on("console", lambda m: m.type in ("error", "warning") and complained(m.text))
+        page.on("pageerror", lambda e: complained(str(e)))
         page.goto(f"file://{path}#{state}")
         if options.get("java_script_enabled", True):
             page.wait_for_function(READY)

@@ -119,6 +119,14 @@ def test_in_a_sandboxed_frame(visit, busy):
     assert report.locator(".failed").count() == 0
 
 
+def test_where_scripts_from_blobs_are_forbidden(visit, busy):
+    text = build_page(busy(50))
+    assert text.count("'unsafe-inline' blob:") == 1
+    page = visit(text.replace("'unsafe-inline' blob:", "'unsafe-inline'"), "tab=timeline", wanted="script 'blob:")
+    assert page.evaluate("() => source().data.left.length") > 0
+    assert page.locator(".failed").count() == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_themes(visit, busy, scheme):
     page = visit(busy(50), "tab=timeline", color_scheme=scheme)

@@ -82,9 +82,9 @@ function waitingOf({ transfers, runs, demand, workers }) {
 }
 
 // Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps.
-function layOut(data) {
+function layOut(data, steps) {
   const { runs, workers } = data, most = runs.count + workers.reduce((sum, worker) => sum + worker.nthreads, 0), known = data.demand.known;
-  const laid = { known, begins: new Float64Array(runs.count).fill(Infinity), ends: new Float64Array(runs.count).fill(-Infinity), beside: [], order: sortedBy(runs.begins), steps: waitingOf(data) };
+  const laid = { known, begins: new Float64Array(runs.count).fill(Infinity), ends: new Float64Array(runs.count).fill(-Infinity), beside: [], order: sortedBy(runs.begins), steps };
   const gaps = laid.gaps = { count: 0, ...columnsOf(most, "workers begins ends used last") };
   const beside = (worker, begin, end) => { if (end > begin) laid.beside.push([worker, begin, end]); };
   const gap = (worker, begin, end, used, last) => {

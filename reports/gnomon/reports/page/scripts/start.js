@@ -12,9 +12,12 @@ onChange((before) => {
 });
 themeActs.push(() => { if (data && state.tab === "workers") showHeat(); });
 const whenIdle = (act) => (window.requestIdleCallback || setTimeout)(() => act());
-const ready = decode().then((decoded) => {
+const ready = decode().then(async (decoded) => {
+  const steps = waitingOf(decoded);
+  await pause();
+  decoded.laid = layOut(decoded, steps);
+  await pause();
   data = decoded;
-  data.laid = layOut(data);
   drawMap();
   if (filtered() || state.tab !== "summary") draw();
   document.documentElement.dataset.ready = "yes";
@@ -23,5 +26,4 @@ const ready = decode().then((decoded) => {
   byId("scope").textContent = "the recording could not be read: " + error.message;
   document.documentElement.dataset.ready = "failed";
 });
-// Called by the last script of the page: Bokeh is there, if the page has it.
-return { begin: () => openGate(), ready, get shown() { return shown; }, get state() { return state; }, get data() { return data; }, accountOf, detail, textsOf, colorOf, step, setRange, drawAll };
+return { ready, get shown() { return shown; }, get state() { return state; }, get data() { return data; }, accountOf, detail, textsOf, colorOf, step, setRange, drawAll };

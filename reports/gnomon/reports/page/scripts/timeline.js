@@ -131,8 +131,20 @@ function tooltip(_, { index }) {
 }
 
 const model = (name) => timelineDocument.get_model_by_name(name), inView = () => model("stream").x_range;
-let openGate = null;
-const gate = new Promise((resolve) => { openGate = resolve; });
+// Bokeh stands in the page as text. Run from a file of the page's own it is compiled beside the main thread, and whole (its
+// first line asks for that); as a script of the page it stopped the page for half a second. Where such files are forbidden, it is run so.
+function loadBokeh() {
+  const text = byId("bokeh")?.textContent;
+  if (!text) return Promise.resolve();
+  const script = element("script"), url = URL.createObjectURL(new Blob(["//# allFunctionsCalledOnLoad\n", text], { type: "text/javascript" }));
+  return new Promise((resolve) => {
+    script.onload = resolve;
+    script.onerror = () => resolve(document.head.append(Object.assign(element("script"), { text })));
+    script.src = url;
+    document.head.append(script);
+  }).then(() => URL.revokeObjectURL(url));
+}
+const bokehLoaded = loadBokeh();
 let timelineDocument = null, plotViews = [], preparing = null, drawnDetail = null, drawnOf = "", fitWanted = false, shown = 0;  // how often it was shown, drawn to the last
 function paint() {
   if (!timelineDocument) return;
@@ -211,13 +223,15 @@ const fit = () => isWhole() ? view(0, settings.duration / TICKS) : view(state.fr
 function prepareTimeline() {
   if (!byId("timeline-item")) return Promise.resolve();
   preparing = preparing || (async () => {
-    await gate;
+    await bokehLoaded;
     byId("timeline").classList.add("prepared");
     data.lanes = lanesOf();
-    const { roots } = await Bokeh.embed.embed_item(JSON.parse(byId("timeline-item").textContent), "timeline-plot");
+    const made = Bokeh.require("document").Document.from_json(JSON.parse(byId("timeline-item").textContent).doc);
+    await pause();
+    const { roots } = await Bokeh.embed.add_document_standalone(made, byId("timeline-plot"));
     plotViews = roots[0]?.child_views ?? [];
     plotViews.forEach(keepPlaces);
-    timelineDocument = Bokeh.documents.at(-1);
+    timelineDocument = made;
     model("stream-hover").tooltips = tooltip;
     paint();
     inView().change.connect(() => later("refine", refine));
