@@ -173,7 +173,7 @@ MODELS = """() => {
 
 @pytest.fixture
 def visit(chromium, tmp_path):
-    """Opens a recording's page; afterwards nothing may have been asked of a network or complained of (but ``wanted``)."""
+    """Opens a recording's page; afterwards, no network was asked and nothing complained of (but ``wanted``)."""
     troubles, contexts = [], []
 
     def opened(recording, state="tab=summary", wanted=None, **options):
