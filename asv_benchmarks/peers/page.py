@@ -51,6 +51,8 @@ def section(figures: Figures, plot: str) -> str:
         "",
         f"![Time per task and CPU per task by role]({plot})",
         "",
+        "A bar ends at the CPU per task of all roles together; on a scale of logarithms its colours are shares of its length.",
+        "",
         "Time per task (µs; median of the rounds):",
         "",
         *_table(figures, lambda runs: f"{_microseconds(runs):.0f}"),
