@@ -51,7 +51,7 @@ def section(figures: Figures, plot: str) -> str:
         "",
         f"![Time per task and CPU per task by role]({plot})",
         "",
-        "A bar ends at the CPU per task of all roles together; on a scale of logarithms its colours are shares of its length.",
+        "A bar ends at the CPU per task of all roles together; its colours are shares of its length on that scale.",
         "",
         "Time per task (µs; median of the rounds):",
         "",
