@@ -81,7 +81,8 @@ function waitingOf({ transfers, runs, demand, workers }) {
   return lists.map((own) => stepsOf(events, own, all));
 }
 
-// Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps.
+// Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps. `steps` are those of `waitingOf`,
+// which takes as long as the rest: made before, so that the page can answer in between.
 function layOut(data, steps) {
   const { runs, workers } = data, most = runs.count + workers.reduce((sum, worker) => sum + worker.nthreads, 0), known = data.demand.known;
   const laid = { known, begins: new Float64Array(runs.count).fill(Infinity), ends: new Float64Array(runs.count).fill(-Infinity), beside: [], order: sortedBy(runs.begins), steps };
