@@ -150,15 +150,18 @@ class _Stepped(Sampler):
     """
 
     def _run(self) -> None:
-        self._wake.acquire()
+        """No tick by itself."""
 
     def step(self, ticks: int) -> bool:
         """Tick so many times; whether a thread moved meanwhile."""
-        self._look.changed = False
+        pulse = self._pulse
+        pulse.look.changed = False
         for _ in range(ticks):
-            with self._lock:
-                self._tick(self._cadence.deadline, 0)
-        return self._look.changed
+            at = pulse.cadence.deadline
+            with self._pulse:
+                if pulse.tick(at, 0):
+                    self._attend(at)
+        return pulse.look.changed
 
 
 def _ticks() -> Job:

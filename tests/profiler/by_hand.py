@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
 from typing import Any
 
 from gnomon.profiler.sampling import sampler as module
@@ -22,18 +21,27 @@ class HandDriven(Sampler):
     def __init__(self, monkeypatch: Any, **settings: Any) -> None:
         self.time = 1000.0
         monkeypatch.setattr(module, "now", lambda: self.time)
+        self._done = threading.Event()
         super().__init__(**{"interval": 0.01, "budget": 1.0, **settings})
-        self._cadence = Cadence(self._cadence.base, self._cadence.budget, self.time, lengths=repeat(1.0))
+        self._cadence = Cadence(self._cadence.base, self._cadence.budget, self.time, spread=0.0)
+        self._pulse.cadence = self._cadence
 
     def _run(self) -> None:
-        self._wake.acquire()
+        self._done.wait()
+
+    def stop(self) -> None:
+        """Let the thread go that did nothing."""
+        self._done.set()
+        super().stop()
+        self._done.clear()
 
     def tick(self, number: int = 1, late: float = 0.0) -> None:
         """So many ticks, each of them late by so many seconds (and a little, so that no rounding decides)."""
         for _ in range(number):
             self.time = max(self.time, self._cadence.deadline + late + 1e-6)
-            with self._lock:
-                self._tick(self.time, threading.get_ident())
+            with self._pulse:
+                if self._pulse.tick(self.time, threading.get_ident()):
+                    self._attend(self.time)
 
 
 class Actor:

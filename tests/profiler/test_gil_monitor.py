@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
-import time
 
 import pytest
 
 from gnomon.profiler.interpreter import os_thread
 from gnomon.profiler.interpreter.gil import GapKind, GilMonitor
 from gnomon.profiler.reading.looks import Look
+from tests.profiler.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not os_thread.measured()["usage"], reason="needs a thread's own usage")
 
@@ -20,13 +20,6 @@ keeping = ctypes.PyDLL(None)
 
 def keep_the_gil(seconds):
     keeping.usleep(int(seconds * 1e6))
-
-
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the state was not reached in time"
-        time.sleep(0.005)
 
 
 class Source:

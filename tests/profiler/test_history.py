@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
-from array import array
-from itertools import repeat
 
 import pytest
 
-from gnomon.profiler.sampling.cadence import WIDEST, Cadence, steps
+from gnomon.profiler.sampling.cadence import WIDEST, Cadence
 from gnomon.profiler.sampling.handover import Handover
 from gnomon.profiler.sampling.history import History
+from gnomon.profiler.sampling.tape import Tape
+
+
+def add(history, now, keys, *, late=0.0, weight=1):
+    """A tick."""
+    tape = Tape()
+    for key in keys:
+        tape.key(key)
+    tape.end(now, late, weight)
+    history.take(tape)
 
 
 def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=None):
     """Tick at a rate, closing buckets as a sampler does; the time after the last tick."""
     ticks = round(seconds * rate)
-    column = array("q", keys)
     if history.opened is None:
         history.open(start)
     for tick in range(1, ticks + 1):
@@ -24,7 +31,7 @@ def fill(history, start, seconds, *, rate=100, keys=(1,), bucket=1.0, regions=No
         if now - history.opened >= bucket:
             history.close(now, missed=0, cpu=0.001, regions=regions or {})
             history.open(now)
-        history.add(now, 0.0, 1, column, len(column))
+        add(history, now, keys)
     return start + seconds
 
 
@@ -76,7 +83,7 @@ def test_a_tick_counts_for_the_points_before_it():
     history = History()
     history.open(0.0)
     for now, weight, key in ((0.01, 1, 5), (0.41, 40, 6), (0.42, 1, 7), (0.52, 10, 5)):
-        history.add(now, 0.0, weight, array("q", [key, 9]), 2)
+        add(history, now, [key, 9], weight=weight)
     (piece,) = history.window(0.0, 1.0)
     assert piece.counts == {5: 11, 6: 40, 7: 1, 9: 52}
     assert (piece.ticks, piece.points) == (4, 52)
@@ -115,8 +122,8 @@ def test_counts_of_many_different_samples_are_bounded():
     history.open(0.0)
     for second in range(1, 300):
         for tick in range(5):
-            keys = array("q", [rng.randrange(1000) for _ in range(20)])
-            history.add(second - 1 + tick / 5, 0.0, 1, keys, 20)
+            keys = [rng.randrange(1000) for _ in range(20)]
+            add(history, second - 1 + tick / 5, keys)
         history.close(float(second), missed=0, cpu=0.0, regions={})
         history.open(float(second))
     kept = sum(len(piece.counts) for piece in history._folded)
@@ -128,7 +135,7 @@ def test_regions_and_late_ticks_add_up_when_buckets_join():
     history = History(samples=10, buckets=4)
     for second in range(50):
         history.open(float(second))
-        history.add(second + 0.5, 0.25 if second == 7 else 0.01, 2, array("q", [1]), 1)
+        add(history, second + 0.5, [1], late=0.25 if second == 7 else 0.01, weight=2)
         history.close(second + 1.0, missed=1, cpu=0.1, regions={(0, 1): (2, 0.5, 0.25), (0, second): (1, 0.1, 0.1)})
     pieces = history.window(0.0, 50.0)
     assert sum(piece.points for piece in pieces) == 100
@@ -183,12 +190,12 @@ def run(cadence, ticks, *, cost=0.0, idle=False):
     points = []
     for _ in range(ticks):
         points.append(cadence.tick(cadence.deadline))
-        cadence.spent(cost, idle)
+        cadence.spent(cost, idle, 1.0)
     return points
 
 
 def test_deadlines_keep_to_their_mean_distance_whatever_the_ticks_are_late():
-    cadence = Cadence(0.01, 0.5, 0.0, lengths=steps(1))
+    cadence = Cadence(0.01, 0.5, 0.0, seed=1)
     before = now = 0.0
     for number in range(1, 2001):
         assert 0.005 < cadence.deadline - before < 0.015, "none runs into the next one"
@@ -197,7 +204,7 @@ def test_deadlines_keep_to_their_mean_distance_whatever_the_ticks_are_late():
         before, now = cadence.deadline, cadence.deadline + 0.005
         assert cadence.tick(now) == 1
         assert cadence.late == pytest.approx(0.005)
-        cadence.spent(0.0, False)
+        cadence.spent(0.0, False, 1.0)
     assert cadence.missed == 0
     assert cadence.late_sum / cadence.ticks == pytest.approx(0.005)
 
@@ -209,19 +216,19 @@ def test_no_program_runs_in_step_with_the_ticks(rounds, cost, wait):
 
     Also one that is busy, so that each tick waits as long as the interpreter's switch interval, and a little.
     """
-    cadence = Cadence(0.01, 0.01, 0.0, lengths=steps(1))
+    cadence = Cadence(0.01, 0.01, 0.0, seed=1)
     run(cadence, 500, cost=cost)
     seen = [0.0] * 10
     for _ in range(2000):
         now = cadence.deadline + wait
         place = now / (rounds * 0.01) % 1.0
         seen[int(place * 10)] += cadence.tick(now)
-        cadence.spent(cost, False)
+        cadence.spent(cost, False, 1.0)
     assert [each / sum(seen) for each in seen] == pytest.approx([0.1] * 10, abs=0.03)
 
 
 def test_ticks_that_fall_out_are_counted_and_not_made_up_for():
-    cadence = Cadence(0.01, 0.5, 0.0, lengths=repeat(1.0))
+    cadence = Cadence(0.01, 0.5, 0.0, spread=0.0)
     assert cadence.tick(0.0451) == 4, "its own, and those that were due at 0.02, 0.03 and 0.04 as well"
     assert (cadence.ticks, cadence.missed) == (1, 3)
     assert cadence.late == cadence.late_max == pytest.approx(0.0351)
@@ -233,11 +240,11 @@ def test_ticks_that_fall_out_are_counted_and_not_made_up_for():
 def test_long_steps_leave_nothing_over_that_stops_short_ones():
     """After a calm time deadlines may be far from their mean; still each comes after the one before."""
     for seed in range(20):
-        cadence = Cadence(0.01, 0.5, 0.0, lengths=steps(seed))
+        cadence = Cadence(0.01, 0.5, 0.0, seed=seed)
         run(cadence, 100, idle=True)
         for _ in range(200):
             before = cadence.deadline
-            cadence.spent(0.0, False)
+            cadence.spent(0.0, False, 1.0)
             assert cadence.tick(before) <= 5
             assert cadence.deadline > before + 0.004
         assert cadence.missed == 0
@@ -245,7 +252,7 @@ def test_long_steps_leave_nothing_over_that_stops_short_ones():
 
 @pytest.mark.parametrize(("cost", "interval"), [(50e-6, 0.01), (124e-6, 0.0124), (1e-3, 0.1), (0.5, WIDEST)])
 def test_the_interval_keeps_the_cost_within_the_budget(cost, interval):
-    cadence = Cadence(0.01, 0.01, 0.0, lengths=steps(1))
+    cadence = Cadence(0.01, 0.01, 0.0, seed=1)
     run(cadence, 500, cost=cost)
     assert cadence.interval == pytest.approx(interval, rel=0.01)
     start = cadence.deadline
@@ -268,12 +275,12 @@ def test_a_program_that_uses_less_of_a_processor_is_looked_at_less_often(share, 
 
 def test_one_dear_tick_does_not_blind_the_sampler():
     cadence = Cadence(0.01, 0.01, 0.0)
-    cadence.spent(0.002, False)
+    cadence.spent(0.002, False, 1.0)
     assert cadence.interval <= 0.02
 
 
 def test_where_nothing_goes_on_ticks_come_more_seldom_and_count_as_much():
-    cadence = Cadence(0.01, 0.5, 0.0, lengths=repeat(1.0))
+    cadence = Cadence(0.01, 0.5, 0.0, spread=0.0)
     assert run(cadence, 10, idle=True) == [1] * 10
     run(cadence, 30, idle=True)
     assert cadence.interval == pytest.approx(0.05)
@@ -295,7 +302,7 @@ def test_counts_add_up_to_the_time_whatever_happens(seed):
         assert cadence.delay(now) <= 0
         points += cadence.tick(now)
         assert cadence.deadline > now
-        cadence.spent(rng.choice([1e-5, 1e-4, 1e-3]), rng.random() < 0.7)
+        cadence.spent(rng.choice([1e-5, 1e-4, 1e-3]), rng.random() < 0.7, 1.0)
         now += rng.choice([0.0, 1e-3, 0.02])
     assert points * 0.01 == pytest.approx(now, abs=1.0)
     assert points * 0.01 <= now + 1.0, "no more than the step that is under way"
@@ -314,7 +321,7 @@ def test_whoever_rides_on_the_ticks_may_ask_for_more_than_the_budget_gives():
     cadence.widest = 0.08
     for _ in range(1000):
         cadence.tick(cadence.deadline)
-        cadence.spent(0.001, True)
+        cadence.spent(0.001, True, 1.0)
     assert cadence.interval == pytest.approx(0.08)
 
 
@@ -329,13 +336,13 @@ def test_settings_without_sense_are_refused(interval, budget):
 
 def test_ticks_that_find_the_gil_free_take_nothing_from_others():
     handover = Handover()
-    assert [handover.tick(late, 0.005) for late in (0.0, 0.0001, 0.0049)] == [0.0] * 3
+    assert [handover.tick(waited, 0.005) for waited in (0.0, 0.0001, 0.0049)] == [0.0] * 3
     assert (handover.number, handover.seconds) == (0, 0.0)
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize("price", [40e-6, 100e-6, 220e-6])
-def test_the_price_is_what_lateness_leaves_beyond_the_switch_intervals(price, rounds):
+def test_the_price_is_what_the_wait_leaves_beyond_the_switch_intervals(price, rounds):
     rng, handover = random.Random(1), Handover()
     for _ in range(1000):
         disturbed = rng.random() < 0.5

@@ -24,16 +24,10 @@ from gnomon.profiler.sessions.names import is_idle, module_of, modules_by_file
 from gnomon.profiler.sessions.session import Function
 from tests.profiler.by_hand import HandDriven
 from tests.profiler.seen import counts_by, spin
+from tests.profiler.waiting import wait_until
 
 #: The rate of most tests here. Faster than the interpreter's switch interval, ticks would fall out.
 FAST = {"interval": 0.00607, "budget": 0.5}
-
-
-def wait_for(condition, seconds=10.0):
-    end = time.perf_counter() + seconds
-    while not condition():
-        assert time.perf_counter() < end, "it did not come to pass"
-        time.sleep(0.001)
 
 
 def until(sampler, samples, seconds=30.0):
@@ -107,7 +101,7 @@ def test_all_threads_are_found_when_asked_for_and_never_the_sampler():
             done = threading.Event()
             thread = threading.Thread(target=done.wait, name=f"short {n}")
             thread.start()
-            wait_for(lambda name=thread.name: name in {thread.name for thread in sampler.session().threads})
+            wait_until(lambda name=thread.name: name in {thread.name for thread in sampler.session().threads})
             done.set()
             thread.join(10)
         for _ in until(sampler, 4):
@@ -130,7 +124,7 @@ def test_a_thread_is_renamed_in_what_was_recorded():
         for _ in until(sampler, 10):
             time.sleep(0.01)
         thread.name = "after"
-        wait_for(lambda: "after" in {thread.name for thread in sampler.session().threads})
+        wait_until(lambda: "after" in {thread.name for thread in sampler.session().threads})
         done.set()
         thread.join(10)
     assert {thread.name for thread in sampler.session().threads} == {"MainThread", "after"}
@@ -189,7 +183,7 @@ def test_no_frame_is_kept_alive():
                 worker.start()
             for worker in workers:
                 worker.join(30)
-            wait_for(lambda: not any(canary() for canary in canaries))
+            wait_until(lambda: not any(canary() for canary in canaries))
             assert sampler.statistics().running
     finally:
         gc.enable()
@@ -235,7 +229,7 @@ def test_interpreted_looks_see_whole_stacks_of_all_threads():
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        wait_for(lambda: plain.current_stacks()[thread.ident][0][0].co_name == "wait")
+        wait_until(lambda: plain.current_stacks()[thread.ident][0][0].co_name == "wait")
         codes, lastis, frames = plain.current_stacks()[thread.ident]
         assert [code.co_name for code in codes][-4:] == ["wait", "run", "_bootstrap_inner", "_bootstrap"]
         assert len(codes) == len(lastis) == len(frames) == len(set(frames))
@@ -252,7 +246,7 @@ def test_interpreted_looks_hold_no_frame_when_others_may_run(look):
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        wait_for(lambda: plain.current_leaves()[thread.ident][0].co_name == "wait")
+        wait_until(lambda: plain.current_leaves()[thread.ident][0].co_name == "wait")
         frame = sys._current_frames()[thread.ident]
         before = sys.getrefcount(frame)
         sys.setprofile(lambda *event: counts.append(sys.getrefcount(frame)))
@@ -349,13 +343,13 @@ def test_monitors_are_shown_each_tick_while_it_samples():
     sampler.add_hook(first.hook)
     assert first.calls == []
     with sampler:
-        wait_for(lambda: len(first.calls) >= 5)
+        wait_until(lambda: len(first.calls) >= 5)
         sampler.add_hook(second.hook)
-        wait_for(lambda: len(second.calls) >= 5)
+        wait_until(lambda: len(second.calls) >= 5)
         sampler.remove_hook(first.hook)
         before = len(first.calls)
         count = len(second.calls)
-        wait_for(lambda: len(second.calls) > count + 2)
+        wait_until(lambda: len(second.calls) > count + 2)
         assert len(first.calls) == before
     after = len(second.calls)
     assert after <= sampler.statistics().ticks
@@ -363,7 +357,7 @@ def test_monitors_are_shown_each_tick_while_it_samples():
     assert all(due <= woke for due, woke in second.calls)
     assert [due for due, _ in second.calls] == sorted({due for due, _ in second.calls})
     with sampler:  # they come back with it
-        wait_for(lambda: len(second.calls) > after)
+        wait_until(lambda: len(second.calls) > after)
     sampler.remove_hook(second.hook)
 
 
@@ -392,7 +386,7 @@ def test_a_monitor_that_fails_is_taken_out_and_the_sampler_goes_on(caplog):
 
     with Sampler(**FAST) as sampler:
         sampler.add_hook(broken)
-        wait_for(lambda: calls)
+        wait_until(lambda: calls)
         for _ in until(sampler, 5):
             time.sleep(0.001)
     assert len(calls) == 1

@@ -17,9 +17,10 @@ from gnomon.profiler.build import is_compiled
 from gnomon.profiler.marks import regions
 from gnomon.profiler.marks.markers import Marker
 from gnomon.profiler.marks.regions import region
-from gnomon.profiler.sampling import frames, stacks, tree
+from gnomon.profiler.sampling import cadence, frames, handover, pulse, stacks, tape, tree
 from gnomon.profiler.sampling.frames import Functions
 from gnomon.profiler.sampling.stacks import LABEL_BITS, NODE_BITS, Look, Watched
+from gnomon.profiler.sampling.tape import Tape
 from gnomon.profiler.sampling.tree import Tree, heaviest
 from gnomon.profiler.sessions.session import MARKER, REGION
 
@@ -76,14 +77,16 @@ class View:
         self.watched = (Watched(ident, 5),)
         self.labels = {"": 0}
         self.cells = {}
-        self.look = Look(self.tree, self.cells, regions.by_thread, self.labels, depth)
+        self.tape = Tape()
+        self.look = Look(self.tree, self.cells, regions.by_thread, self.labels, depth, self.tape)
 
     def __call__(self, strangers=None):
-        return self.look.take(self.watched, 0, strangers, threading.get_ident())
+        self.tape.clear()
+        return self.look.take(self.watched, strangers, threading.get_ident())
 
     @property
     def key(self):
-        return self.look.keys[0]
+        return self.tape.columns()[4][0]
 
     def node(self):
         assert self() == 1
@@ -121,7 +124,7 @@ def twice(stand):
 
 
 def test_the_environment_chooses_the_build():
-    compiled = {is_compiled(module) for module in (frames, regions, stacks, tree)}
+    compiled = {is_compiled(module) for module in (cadence, frames, handover, pulse, regions, stacks, tape, tree)}
     if os.environ.get("GNOMON_PURE") == "1":
         assert compiled == {False}
     elif os.environ.get("GNOMON_REQUIRE_COMPILED") == "1":
@@ -431,6 +434,7 @@ sys.path.insert(0, sys.argv[1])
 import test_tree as t
 from gnomon.profiler.marks import regions
 from gnomon.profiler.sampling import stacks
+from gnomon.profiler.sampling.cadence import Cadence
 regions.watch()
 print(stacks.__file__.endswith(".py"))
 for body in (t.twice, t.alternate, t.outer_region, t.holds_a_generator, lambda stand: t.recurse(stand, 300)):
@@ -440,6 +444,10 @@ for body in (t.twice, t.alternate, t.outer_region, t.holds_a_generator, lambda s
             print(view.node(), view.tree.size())
             thread.step()
     print(list(view.tree.parents), list(view.tree.lines), view.tree.names.keys)
+cadence = Cadence(0.01, 0.01, 0.0, seed=1)
+for tick in range(1000):
+    print(cadence.tick(cadence.deadline + (0.03 if tick % 7 == 0 else 0.0)), round(cadence.deadline, 9))
+    cadence.spent(0.0002 if tick % 3 else 0.0001, tick % 100 > 50, 0.5)
 """
 
 

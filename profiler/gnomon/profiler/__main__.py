@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         help="one of those below, if the file's name doesn't tell",
     )
     add("-i", "--interval", type=float, default=0.0101, metavar="SECONDS", help="between samples (default: 0.0101)")
-    add("--budget", type=float, default=0.05, metavar="SHARE", help="of the time, for sampling (default: 0.05)")
+    add("--budget", type=float, default=0.02, metavar="SHARE", help="of the time, for sampling (default: 0.02)")
     add("--main-thread", action="store_true", help="sample the main thread only")
     add("--busy", action="store_true", help="leave out samples of threads that wait")
     add("--all", action="store_true", help="text: show the insides of libraries, too")

@@ -14,10 +14,14 @@ cdef extern from *:
     #include "frameobject.h"
 
     CYTHON_UNUSED static PyObject *gnomon_current_frames(void) {
-        PyObject *function = PySys_GetObject("_current_frames");
+        static PyObject *function = NULL;
         if (function == NULL) {
-            PyErr_SetString(PyExc_RuntimeError, "sys._current_frames is gone");
-            return NULL;
+            function = PySys_GetObject("_current_frames");
+            if (function == NULL) {
+                PyErr_SetString(PyExc_RuntimeError, "sys._current_frames is gone");
+                return NULL;
+            }
+            Py_INCREF(function);
         }
         return PyObject_CallNoArgs(function);
     }
@@ -39,6 +43,7 @@ cdef extern from *:
     object gnomon_frame_code(object frame)
     int gnomon_frame_lasti(object frame)
     const int GNOMON_FAR
+    const bint AT_ONCE "1"
 
 @cython.boundscheck(False)
 @cython.wraparound(False)

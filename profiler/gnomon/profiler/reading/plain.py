@@ -27,6 +27,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
+    "AT_ONCE",
     "Leaf",
     "Stack",
     "caller_id",
@@ -48,6 +49,9 @@ _COLLECTS_ANYWHERE = sys.implementation.name == "cpython" and sys.version_info <
 
 #: Frames are not followed further than this.
 _FAR = 8192
+
+#: Whether no other thread runs from the beginning of a look to its end, all that is made of it included.
+AT_ONCE = False
 
 _call: Callable[[Callable[[], Any]], Any] = operator.call
 _LEAF: Callable[[FrameType], Leaf] = operator.attrgetter("f_code", "f_lasti")

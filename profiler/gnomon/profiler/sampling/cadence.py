@@ -1,3 +1,4 @@
+# cython: cdivision=True
 """When to take the next sample: a mean interval that keeps to a budget, chance in each step, and how late each was.
 
 No clock and no thread: times come in as arguments. What was late and what fell out is counted here and read by others
@@ -22,9 +23,8 @@ What steps add up to is pulled back to their mean slowly, so that counts add up 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
-__all__ = ["WIDEST", "Cadence", "steps"]
+__all__ = ["WIDEST", "Cadence"]
 
 #: However dear a tick is, one is taken after this many seconds: bursts would go unseen otherwise.
 WIDEST = 1.0
@@ -44,25 +44,25 @@ _CALMING = 1.2
 _SPREAD = 0.42
 _PULL = 0.05
 
-
-def steps(seed: int | None = None) -> Iterator[float]:
-    """Lengths of steps as multiples of their mean; see the head. ``seed``: of the chance in it."""
-    chance = random.Random(seed)
-    while True:
-        yield chance.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)
+#: To a number between 0 and 2 from one of 53 bits.
+_TO_TWO = 2.0**-52
+_ALL_BITS = (1 << 64) - 1
 
 
 class Cadence:
     """Deadlines ``base`` seconds apart on average, or further where a tick costs more than ``budget`` of what the
-    program uses of a processor meanwhile, or all is calm. ``lengths``: of the steps between them; ``steps()`` if None.
+    program uses of a processor meanwhile, or all is calm.
+
+    ``spread``: by how much of its mean a step may be longer or shorter; see the head. ``seed``: of the chance in it.
     """
 
     __slots__ = (
         "_ahead",
         "_calm",
+        "_chance",
         "_cost",
-        "_lengths",
         "_mean",
+        "_spread",
         "_stretch",
         "_use",
         "base",
@@ -77,7 +77,9 @@ class Cadence:
         "widest",
     )
 
-    def __init__(self, interval: float, budget: float, now: float, *, lengths: Iterator[float] | None = None) -> None:
+    def __init__(
+        self, interval: float, budget: float, now: float, *, spread: float = _SPREAD, seed: int | None = None
+    ) -> None:
         if not 0 < interval <= WIDEST:
             raise ValueError(f"an interval of {interval!r} s is not between 0 and {WIDEST} s")
         if not 0 < budget <= 1:
@@ -98,7 +100,8 @@ class Cadence:
         self._mean = now  # where the deadline would be if all steps had their mean length
         self._stretch = 1  # points in the step that it ends
         self._ahead = 0.0  # fractions of points that are still to be left out
-        self._lengths = steps() if lengths is None else lengths
+        self._spread = spread
+        self._chance = random.Random(seed).getrandbits(64)
         self.restart(now)
 
     @property
@@ -151,10 +154,13 @@ class Cadence:
         room = min(length, max(self.base, self.widest + self.base - length))
         # What longer steps than this left over is taken back bit by bit: no step may end before it begins.
         drift = max(-2.0 * length, min(2.0 * length, self.deadline - self._mean))
-        self.deadline += length + (next(self._lengths) - 1.0) * room - _PULL * drift
+        # A linear congruential generator (Knuth's for MMIX, TAOCP 2, 3.3.4, table 1): a dearer one would show in the
+        # cost of a tick. Its upper bits are as random as this needs.
+        self._chance = (self._chance * 6364136223846793005 + 1442695040888963407) & _ALL_BITS
+        self.deadline += length + ((self._chance >> 11) * _TO_TWO - 1.0) * self._spread * room - _PULL * drift
         self._mean += length
 
-    def spent(self, seconds: float, idle: bool, share: float = 1.0) -> None:
+    def spent(self, seconds: float, idle: bool, share: float) -> None:
         """What the last tick cost the program in seconds, and whether nothing went on since the one before.
 
         ``share``: of a processor, that the program itself used meanwhile. A process that has a third of a processor can

@@ -1,10 +1,11 @@
+# cython: cdivision=True
 """What a program loses when a thread that ticks takes the GIL from it, beside the CPU that the tick uses.
 
 Whoever wants the GIL of a busy program sleeps for a switch interval, wakes to ask for it, and wakes again when it is
 let go; the holder sleeps meanwhile, and wakes twice to get it back. These wake-ups are dearer than the tick itself.
 The holder's can't be measured from here, but they are as many as the ticking thread's, and of the same kind: and those
-are what its lateness leaves when the switch intervals are taken off. Not every time, for a tick may be late for other
-reasons as well; so the price is that of the cheapest quarter.
+are what its wait leaves when the switch intervals are taken off. Not every time, for others may have waited as well;
+so the price is that of the cheapest quarter.
 
 It reads no clock: times come in as arguments.
 """
@@ -32,11 +33,11 @@ class Handover:
         self.number = 0
         self.seconds = 0.0
 
-    def tick(self, late: float, switch_interval: float) -> float:
-        """A tick came so late; the seconds that others lost by it: 0 if it had not to ask for the GIL."""
-        if late < switch_interval:
+    def tick(self, waited: float, switch_interval: float) -> float:
+        """A tick waited so long for the GIL; the seconds that others lost by it: 0 if it had not to ask for it."""
+        if waited < switch_interval:
             return 0.0
-        if late % switch_interval < self.price:
+        if waited % switch_interval < self.price:
             self.price *= 1.0 - _DOWN * _STEP
         else:
             self.price = min(self.price * (1.0 + _STEP), _DEAREST)

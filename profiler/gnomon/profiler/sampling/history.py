@@ -15,6 +15,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from gnomon.profiler.sampling.tape import Tape
+
 __all__ = ["History", "Piece", "RegionTotals"]
 
 #: (thread, slot) -> entries, seconds, own seconds.
@@ -138,23 +140,26 @@ class History:
         self._open = _Ticks(now)
         self._ticks.append(self._open)
 
-    def add(self, now: float, late: float, weight: int, keys: array[int], count: int) -> None:
-        """A tick and its samples, the first ``count`` of ``keys``, go to the open bucket.
+    def take(self, tape: Tape) -> None:
+        """The ticks on a tape go to the open bucket, and the tape is empty.
 
-        ``weight``: how much its samples count.
-        Makes no object that the collector tracks, so that the sampler's thread starts no collection here.
+        Raises ValueError where there are some and no bucket is open.
         """
+        if not tape.ticks:
+            return
         bucket = self._open
         if bucket is None:
             raise ValueError("no bucket is open")
-        bucket.times.append(now)
-        bucket.lates.append(late)
-        bucket.weights.append(weight)
-        for at in range(count):
-            bucket.keys.append(keys[at])
-        bucket.ends.append(len(bucket.keys))
-        bucket.stop = now
-        self._samples += count
+        times, lates, weights, ends, keys = tape.columns()
+        before = len(bucket.keys)
+        bucket.times.extend(times)
+        bucket.lates.extend(lates)
+        bucket.weights.extend(weights)
+        bucket.ends.extend(end + before for end in ends)
+        bucket.keys.extend(keys)
+        bucket.stop = times[-1]
+        self._samples += len(keys)
+        tape.clear()
 
     def close(self, now: float, *, missed: int, cpu: float, regions: RegionTotals) -> None:
         """End the open bucket, and keep within bounds. A bucket in which nothing happened is not kept."""

@@ -26,17 +26,18 @@ import threading
 import weakref
 from typing import Any, NamedTuple
 
-from gnomon.profiler.clock import now, process_cpu, thread_cpu
+from gnomon.profiler.clock import now
 from gnomon.profiler.marks import labels, regions
 from gnomon.profiler.reading.ticker import Hook, Hooks
 from gnomon.profiler.sampling.assemble import assemble
 from gnomon.profiler.sampling.cadence import WIDEST, Cadence
 from gnomon.profiler.sampling.frames import Functions
-from gnomon.profiler.sampling.handover import Handover
 from gnomon.profiler.sampling.history import History
 from gnomon.profiler.sampling.ledger import Ledger
+from gnomon.profiler.sampling.pulse import Pulse
 from gnomon.profiler.sampling.roster import Roster
 from gnomon.profiler.sampling.stacks import NODE_BITS, Look
+from gnomon.profiler.sampling.tape import Tape
 from gnomon.profiler.sampling.tree import Tree
 from gnomon.profiler.sessions.session import Session
 
@@ -47,9 +48,6 @@ _NODE = (1 << NODE_BITS) - 1
 #: Seconds after which code objects that were seen are let go, and how many are held at most until then.
 _FORGET_AFTER = 60.0
 _FORGET_BEYOND = 50_000
-
-#: Share of one CPU: a process whose stacks stay as they are, and that uses less than this, is idle.
-_IDLE = 0.1
 
 #: Seconds after which names are looked at again, and idents that went to another thread.
 _REVIEW_AFTER = 0.1
@@ -90,7 +88,7 @@ class Sampler:
         self,
         *,
         interval: float = 0.0101,
-        budget: float = 0.05,
+        budget: float = 0.02,
         bucket: float = 1.0,
         depth: int = 128,
         every_thread: bool = False,
@@ -114,41 +112,36 @@ class Sampler:
     def _begin(self) -> None:
         """An empty sampler, not running."""
         self._life = threading.Lock()  # one starts or stops at a time
-        self._lock = threading.RLock()  # for all that the thread writes
         self._hooks = Hooks()
         self._hooking = threading.RLock()  # while hooks are called or changed
-        self._wake = threading.Lock()
         self._thread: threading.Thread | None = None
         self._tree = Tree(Functions())
         self._labels: dict[str, int] = {"": 0}
         self._roster = Roster()
         self._ledger = Ledger(self._roster.number_of)
         self._history = History()
-        self._look = Look(self._tree, labels.by_thread, regions.by_thread, self._labels, self.depth)
-        self._strangers: list[int] | None = [] if self.every_thread else None
-        self._cpu = 0.0
-        self._handover = Handover()
+        self._tape = Tape()
+        look = Look(self._tree, labels.by_thread, regions.by_thread, self._labels, self.depth, self._tape)
+        self._pulse = Pulse(self._cadence, look, self._roster, every_thread=self.every_thread)
         self._closed = (0.0, 0)  # CPU and missed ticks up to the last bucket's end
-        self._samples = 0
         self._seconds = 0.0
         self._started = 0.0
         self._forgot = 0.0
-        self._reviewed = 0.0
+        self._review_at = 0.0
+        self._bucket_ends = 0.0
 
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Begin to sample; no effect if it runs."""
-        with self._life, self._lock:
+        with self._life, self._pulse:
             if self._thread is not None:
                 return
             regions.watch()
             self._ledger.take()
             self._started = self._forgot = now()
             self._cadence.restart(self._started)
-            self._history.open(self._started)
-            self._wake = threading.Lock()
-            self._wake.acquire()
+            self._open_bucket(self._started)
             self._thread = threading.Thread(target=self._run, name="gnomon-sampler", daemon=True)
             self._thread.start()
 
@@ -158,9 +151,9 @@ class Sampler:
             thread = self._thread
             if thread is None:
                 return
-            self._wake.release()
+            self._pulse.stop()
             thread.join()
-            with self._lock:
+            with self._pulse:
                 self._thread = None
                 at = now()
                 self._close_bucket(at)
@@ -182,12 +175,12 @@ class Sampler:
 
     def watch_thread(self, ident: int | None = None, name: str | None = None) -> None:
         """Sample a thread (this one) until it ends or is forgotten. ``name`` in sessions: the thread's own."""
-        with self._lock:
+        with self._pulse:
             self._roster.watch(ident if ident is not None else threading.get_ident(), name)
 
     def forget_thread(self, ident: int | None = None) -> None:
         """Sample a thread (this one) no longer. What was recorded of it stays."""
-        with self._lock:
+        with self._pulse:
             self._roster.forget(ident if ident is not None else threading.get_ident())
 
     def set_label(self, label: str) -> None:
@@ -200,6 +193,7 @@ class Sampler:
         """Call ``hook`` on each tick from now on, while this samples; not more often than each ``interval``."""
         with self._hooking:
             self._hooks.add(hook)
+            self._pulse.hooked = True
             self._cadence.widest = min(self._within, WIDEST)
 
     def remove_hook(self, hook: Hook, /) -> None:
@@ -207,6 +201,7 @@ class Sampler:
         with self._hooking:
             self._hooks.remove(hook)
             if not self._hooks:
+                self._pulse.hooked = False
                 self._cadence.widest = WIDEST
 
     def tick_within(self, seconds: float, /) -> None:
@@ -220,11 +215,11 @@ class Sampler:
 
     def mark(self) -> float:
         """Begin a new bucket now, so that windows that start or end here are exact; the time of the mark."""
-        with self._lock:
+        with self._pulse:
             at = now()
             if self._thread is not None:
                 self._close_bucket(at)
-                self._history.open(at)
+                self._open_bucket(at)
             return at
 
     def session(self, start: float | None = None, stop: float | None = None) -> Session:
@@ -232,10 +227,11 @@ class Sampler:
 
         Windows of the last minutes are exact to a tick, older ones to what is left of the history's buckets.
         """
-        with self._lock:
+        with self._pulse:
             at = now()
+            self._history.take(self._tape)
             history = self._history.copy()
-            cpu, missed = self._cpu - self._closed[0], self._cadence.missed - self._closed[1]
+            cpu, missed = self._pulse.cpu - self._closed[0], self._cadence.missed - self._closed[1]
             history.close(at, missed=missed, cpu=cpu, regions=self._ledger.peek())
             tree = (self._tree.parents[:], self._tree.functions[:], self._tree.lines[:])
             functions = list(self._tree.names.keys)
@@ -253,77 +249,63 @@ class Sampler:
 
     def statistics(self) -> Statistics:
         """What the sampler did so far."""
-        with self._lock:
+        with self._pulse:
             cadence = self._cadence
             running = self._thread is not None
             return Statistics(
                 running,
                 self._seconds + (now() - self._started if running else 0.0),
                 cadence.ticks,
-                self._samples,
+                self._pulse.samples,
                 cadence.missed,
                 cadence.interval,
-                self._cpu,
+                self._pulse.cpu,
                 cadence.late_sum / cadence.ticks if cadence.ticks else 0.0,
                 cadence.late_max,
                 self._tree.size(),
                 len(self._tree.names.keys),
                 self._history.size(),
-                self._handover.seconds,
+                self._pulse.handover.seconds,
             )
 
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
-        wake, cadence, look, own = self._wake, self._cadence, self._look, threading.get_ident()
-        switch_interval = sys.getswitchinterval
-        used, spent, before = process_cpu(), thread_cpu(), now()
-        while not wake.acquire(timeout=max(0.0, cadence.delay(now()))):
-            due, woke, attention = cadence.deadline, now(), False
-            with self._lock:
-                self._tick(woke, own)
-            if self._hooks:
-                with self._hooking:
-                    attention = self._hooks.call(due, woke, self.remove_hook)
-            used_before, used = used, process_cpu()
-            spent_before, spent = spent, thread_cpu()
-            cost = spent - spent_before
-            self._cpu += cost
-            others = used - used_before - cost
-            idle = not (attention or look.changed) and others < _IDLE * cadence.interval
-            passed, before = woke - before, woke
-            share = others / passed if passed > 0.0 else 1.0
-            cadence.spent(cost + self._handover.tick(cadence.late, switch_interval()), idle, share)
-            look.changed = False
+        self._pulse.run(self._attend, self._call_hooks)
 
-    def _tick(self, at: float, own: int) -> None:
-        """One look at all threads."""
-        cadence, look, roster, strangers = self._cadence, self._look, self._roster, self._strangers
-        weight = cadence.tick(at)
-        watched = roster.watched
-        count = look.take(watched, 0, strangers, own)
-        if count < len(watched):
-            roster.drop_absent()
-        if strangers:
-            count = look.take(roster.meet(strangers), count, None, own)
-            strangers.clear()
-        self._samples += count
-        self._history.add(at, cadence.late, weight, look.keys, count)
-        if look.renewed or at - self._reviewed >= _REVIEW_AFTER:
-            look.renewed, self._reviewed = False, at
-            roster.review(self.every_thread)
+    def _call_hooks(self, due: float, woke: float) -> bool:
+        """A tick for those who ride on it; whether one of them wants the next one soon."""
+        with self._hooking:
+            return self._hooks.call(due, woke, self.remove_hook)
+
+    def _attend(self, at: float) -> None:
+        """What need not be done at each tick: threads that are new or gone, buckets that are full."""
+        look, history = self._pulse.look, self._history
+        self._roster.drop_absent()
+        if look.renewed or at >= self._review_at:
+            look.renewed, self._review_at = False, at + _REVIEW_AFTER
+            self._roster.review(self.every_thread)
+            self._pulse.switch_interval = sys.getswitchinterval()
         # A bucket ends with a tick: what a tick counts for lies before it.
-        opened = self._history.opened
-        if opened is not None and at - opened >= self.bucket:
+        if history.opened is not None and at - history.opened >= self.bucket:
             self._close_bucket(at)
-            self._history.open(at)
+            self._open_bucket(at)
+        elif self._tape.full():
+            history.take(self._tape)
+        self._pulse.attend_at = min(self._review_at, self._bucket_ends)
+
+    def _open_bucket(self, at: float) -> None:
+        self._history.open(at)
+        self._bucket_ends = at + self.bucket
+        self._pulse.attend_at = min(self._review_at, self._bucket_ends)
 
     def _close_bucket(self, at: float) -> None:
         """A bucket's end: books are made up, and what has grown is cut back."""
         if self._history.opened is None:
             return
-        (cpu, missed), self._closed = self._closed, (self._cpu, self._cadence.missed)
-        self._history.close(at, missed=self._closed[1] - missed, cpu=self._cpu - cpu, regions=self._ledger.take())
+        self._history.take(self._tape)
+        (cpu, missed), self._closed = self._closed, (self._pulse.cpu, self._cadence.missed)
+        self._history.close(at, missed=self._closed[1] - missed, cpu=self._closed[0] - cpu, regions=self._ledger.take())
         self._roster.forget_ended()
         tree = self._tree
         if tree.size() > self.max_nodes:
@@ -332,6 +314,7 @@ class Sampler:
         if at - self._forgot > _FORGET_AFTER or tree.names.codes() > _FORGET_BEYOND:
             self._forgot = at
             tree.forget_codes()
+            self._roster.forget_stacks()  # else a look might drop a code's last reference, and run who waits for that
 
     def after_fork(self) -> None:
         """In a forked child: nobody samples here, and what the parent recorded is the parent's."""

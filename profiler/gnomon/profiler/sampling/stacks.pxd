@@ -1,6 +1,7 @@
 cimport cython
 from gnomon.profiler.reading cimport native as snapshot
 from gnomon.profiler.marks.regions cimport Books
+from gnomon.profiler.sampling.tape cimport Tape
 from gnomon.profiler.sampling.tree cimport Tree
 
 cdef int _FAR, _NO_CODE, _NODE_BITS, _LABEL_BITS
@@ -39,12 +40,12 @@ cdef class Look:
     cdef dict books
     cdef dict labels
     cdef int depth
-    cdef public object keys
+    cdef Tape tape
     cdef public bint renewed
     cdef public bint changed
 
     @cython.locals(count=int, length=int, held=bint, found=dict, stack=object, thread=Watched, node=Py_ssize_t, label="long long")
-    cpdef int take(self, tuple watched, int first, list strangers, object own) except -1
+    cpdef int take(self, tuple watched, list strangers, object own) except -1
 
 @cython.locals(number=object)
 cdef long long _label_number(dict labels, list cell) except -1

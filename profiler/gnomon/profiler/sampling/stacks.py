@@ -15,6 +15,7 @@ from gnomon.profiler.marks.markers import CUT
 from gnomon.profiler.marks.regions import Books
 from gnomon.profiler.reading import plain as snapshot
 from gnomon.profiler.reading.plain import Stack
+from gnomon.profiler.sampling.tape import Tape
 from gnomon.profiler.sampling.tree import Tree
 
 __all__ = ["LABEL_BITS", "MAX_LABELS", "MAX_THREADS", "NODE_BITS", "Look", "Watched"]
@@ -186,35 +187,39 @@ class Watched:
 
 
 class Look:
-    """Takes samples of threads into a tree, as numbers in ``keys``.
+    """Takes samples of threads into a tree, as numbers on a tape.
 
     ``cells`` and ``books``: the threads' labels and regions by ident. ``labels``: numbers of labels, extended by new
     ones; the last number stands for all that come too late. ``depth``: frames kept of a stack.
     """
 
-    __slots__ = ("books", "cells", "changed", "depth", "keys", "labels", "renewed", "tree")
+    __slots__ = ("books", "cells", "changed", "depth", "labels", "renewed", "tape", "tree")
 
     def __init__(
-        self, tree: Tree, cells: dict[int, list[str]], books: dict[int, Books], labels: dict[str, int], depth: int
+        self,
+        tree: Tree,
+        cells: dict[int, list[str]],
+        books: dict[int, Books],
+        labels: dict[str, int],
+        depth: int,
+        tape: Tape,
     ) -> None:
         self.tree = tree
         self.cells = cells
         self.books = books
         self.labels = labels
         self.depth = depth
-        self.keys = array("q", bytes(8 * 64))
+        self.tape = tape
         self.renewed = False  #: whether a thread seems to be another than before, with the same ident
         self.changed = False  #: whether a stack is another than before
 
-    def take(self, watched: tuple[Watched, ...], first: int, strangers: list[int] | None, own: int) -> int:
-        """Put a number for each thread's stack into ``keys`` behind the ``first`` ones; return how many there are then.
+    def take(self, watched: tuple[Watched, ...], strangers: list[int] | None, own: int) -> int:
+        """Put a number for each thread's stack on the tape; return how many there were.
 
         ``strangers``: where given, it is filled with the idents of threads that are not in ``watched``; ``own`` is the
         sampler's.
         """
-        count = first
-        if count + len(watched) > len(self.keys):
-            self.keys.extend(self.keys[:1] * (count + len(watched)))
+        count = 0
         held = snapshot.hold_collection()
         found = None
         try:
@@ -233,7 +238,7 @@ class Look:
                 if thread.changed:
                     self.changed = True
                 label = _label_number(self.labels, self.cells.get(thread.ident))
-                self.keys[count] = (thread.number << (_NODE_BITS + _LABEL_BITS)) | (label << _NODE_BITS) | node
+                self.tape.key((thread.number << (_NODE_BITS + _LABEL_BITS)) | (label << _NODE_BITS) | node)
                 count += 1
             if strangers is not None:
                 for ident in found:
