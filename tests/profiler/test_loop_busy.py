@@ -13,6 +13,7 @@ import pytest
 from gnomon.profiler.interpreter.os_thread import ScheduleFile
 from gnomon.profiler.loops.monitor import LoopMonitor
 from gnomon.profiler.loops.polling import PollTimer, SampledWork, is_polling
+from gnomon.profiler.sampling.cadence import Cadence
 
 
 def simulate(work, pause, *, blocking, tick=0.0101, seconds=20.0):
@@ -36,6 +37,28 @@ def test_work_is_estimated_within_two_points(period, blocking):
 @pytest.mark.parametrize("period", [0.017, 0.0031, 0.0002])
 def test_turns_shorter_than_a_tick_are_not_lost(period):
     assert simulate(0.4 * period, 0.6 * period, blocking=False) == pytest.approx(0.4, abs=0.02)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8])
+@pytest.mark.parametrize("tick", [0.0101, 0.033])
+def test_looks_that_find_work_by_chance_add_nothing(share, tick):
+    """A loop that computes in rounds of 10 ms, and ticks at uneven distances: the thread's own time has it all."""
+    sampled, cadence, period = SampledWork(), Cadence(tick, 1.0, 0.0, seed=1), 0.01
+    while cadence.deadline < 200.0:
+        whole, part = divmod(cadence.deadline, period)
+        sampled.observe(cadence.deadline, (whole * share + min(part / period, share)) * period, part / period >= share)
+        cadence.tick(cadence.deadline)
+    assert sampled.worked() / 200.0 == pytest.approx(share, abs=0.01)
+
+
+def test_a_loop_that_is_held_up_worked_all_the_while():
+    """It runs for half of a second of work only, for it waits for another thread's locks."""
+    sampled = SampledWork()
+    for number in range(2000):
+        time = number * 0.0101
+        whole, part = divmod(time, 2.0)
+        sampled.observe(time, (whole + min(part, 1.0)) * 0.5, part >= 1.0)
+    assert sampled.worked() / time == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_stretch_that_goes_on_counts_already():

@@ -23,9 +23,11 @@ __all__ = ["PollTimer", "SampledWork", "is_polling"]
 #: Turns shorter than this (seconds) are counted, but not in the histogram.
 _NOTABLE = 1e-3
 
-#: Share of a stretch below which a thread hardly ran, and looks in a row that aren't chance any more.
+#: Share of a stretch below which a thread hardly ran.
 _HARDLY = 0.2
-_IN_A_ROW = 4
+
+#: How probable it is at most that looks find a loop at work each time by chance, for it to be held up all the while.
+_BY_CHANCE = 0.001
 
 
 class PollTimer:
@@ -99,8 +101,8 @@ class SampledWork:
 
     Between two looks that both see it polling, the time that its thread ran or wanted to run is its work: exact even
     for turns far shorter than a tick. A stretch of looks that see it working is work from half-way to half-way if it
-    hardly ran in that (a blocking call), else what it ran; and if there are several such looks in a row, all between
-    them, whatever held it up.
+    hardly ran in that (a blocking call), else what it ran. But if a loop that works no longer than it ran would not be
+    found at work by so many looks in a row, it is all between them, whatever held it up.
     """
 
     def __init__(self) -> None:
@@ -141,8 +143,10 @@ class SampledWork:
             inside = self._inside
             if edges_ran + self._inside_ran < (inside + edges / 2) * _HARDLY:
                 self._worked += inside + edges / 2
+            elif inside and (self._inside_ran / inside) ** self._looks < _BY_CHANCE:
+                self._worked += edges_ran + inside
             else:
-                self._worked += edges_ran + (inside if self._looks >= _IN_A_ROW else self._inside_ran)
+                self._worked += edges_ran + self._inside_ran
 
 
 def is_polling(leaf: Leaf, driver: Leaf | None) -> bool:
