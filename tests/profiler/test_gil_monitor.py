@@ -11,7 +11,9 @@ import pytest
 from gnomon.profiler.interpreter import os_thread
 from gnomon.profiler.interpreter.gil import GapKind, GilMonitor
 from gnomon.profiler.reading.looks import Look
-from tests.profiler.waiting import wait_until
+from tests.waiting import waiter
+
+wait_until = waiter(20.0, 0.001)
 
 pytestmark = pytest.mark.skipif(not os_thread.measured()["usage"], reason="needs a thread's own usage")
 

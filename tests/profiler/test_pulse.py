@@ -17,7 +17,9 @@ from gnomon.profiler.sampling.roster import Roster
 from gnomon.profiler.sampling.stacks import Look
 from gnomon.profiler.sampling.tape import Tape
 from gnomon.profiler.sampling.tree import Tree
-from tests.profiler.waiting import wait_until
+from tests.waiting import waiter
+
+wait_until = waiter(20.0, 0.001)
 
 
 class Beating:
@@ -82,13 +84,12 @@ def test_a_tape_keeps_what_was_written_until_it_is_cleared():
 def test_who_is_to_attend_is_called_when_the_tape_is_full_or_it_is_time():
     with Beating() as beating:
         beating.pulse.attend_at = float("inf")
-        wait_until(lambda: len(beating.attended) >= 2)
-        assert [ticks for _, ticks in beating.attended[1:2]] == [128], "when it is full"
+        wait_until(lambda: 128 in {ticks for _, ticks in beating.attended}, "a full tape")
         beating.pulse.attend_at = 0.0
         before = len(beating.attended)
         wait_until(lambda: len(beating.attended) >= before + 5)
     assert {ticks for _, ticks in beating.attended[-3:]} == {1}, "at each tick when it is time"
-    assert beating.pulse.samples >= 256
+    assert beating.pulse.samples >= 128
     assert beating.rode == []
     assert beating.pulse.cpu > 0.0
 

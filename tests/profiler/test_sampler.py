@@ -24,7 +24,9 @@ from gnomon.profiler.sessions.names import is_idle, module_of, modules_by_file
 from gnomon.profiler.sessions.session import Function
 from tests.profiler.by_hand import HandDriven
 from tests.profiler.seen import counts_by, spin
-from tests.profiler.waiting import wait_until
+from tests.waiting import waiter
+
+wait_until = waiter(20.0, 0.001)
 
 #: The rate of most tests here. Faster than the interpreter's switch interval, ticks would fall out.
 FAST = {"interval": 0.00607, "budget": 0.5}
