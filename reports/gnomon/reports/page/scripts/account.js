@@ -2,19 +2,20 @@
 const PARTS = ["compute", "offcpu", "decode", "encode", "transfer", "handover", "scheduler", "between", "idle", "unaccounted"];
 const BUSY = PARTS.slice(0, 4), GAPS = ["idle", "between", "scheduler", "handover", "transfer"];
 const STEPS = ["handover", "transfer", "scheduler"];
-const noParts = () => Object.fromEntries(PARTS.map((name) => [name, 0]));
+const noParts = () => byName(PARTS, () => 0);
 const addParts = (to, from) => { for (const name of PARTS) to[name] += from[name]; };
+const isAll = ({ from, to }) => from <= 0 && to >= data.duration;
 const busyOf = (parts) => parts.compute + parts.offcpu + parts.decode + parts.encode;
 const overlap = (begin, end, low, high) => Math.max(0, Math.min(end, high) - Math.max(begin, low));
 const onProcessor = (runs, i) => runs.cpus[i] < 0 ? runs.computes[i] : Math.min(runs.cpus[i], runs.computes[i]);
 const spread = (amount, length, until) => until >= length ? amount : Math.floor(until * (amount / length));
 
-const columnsOf = (length, names) => Object.fromEntries(names.split(" ").map((name) => [name, new Float64Array(length)]));
+const columnsOf = (length, names) => byName(names.split(" "), () => new Float64Array(length));
 // Rows by a column of whole numbers, equal ones in their order. By digits: comparing a million rows takes seconds.
 function sortedBy(values) {
   const count = values.length, low = new Uint32Array(count), high = new Uint32Array(count), starts = new Uint32Array(4097);
   const least = values.reduce((a, b) => Math.min(a, b), 0), range = values.reduce((a, b) => Math.max(a, b), 0) - least;
-  let rows = Uint32Array.from(low, (_, i) => i), spare = new Uint32Array(count);
+  let rows = low.map((_, i) => i), spare = new Uint32Array(count);
   for (let i = 0; i < count; i++) { high[i] = Math.floor((values[i] - least) / 2 ** 24); low[i] = values[i] - least - high[i] * 2 ** 24; }
   for (let bits = 0; 2 ** bits <= range; bits += 12) {
     const part = bits < 24 ? low : high, shift = bits % 24;
@@ -26,22 +27,22 @@ function sortedBy(values) {
   }
   return rows;
 }
-// The same rows apart by owner, from 0 on; the list behind the last owner's holds those of nobody (-1).
-function apart(rows, owners, count) {
-  const ends = new Uint32Array(count + 1), place = (row) => owners[row] < 0 ? count : owners[row], sorted = new Uint32Array(rows.length);
-  for (const row of rows) ends[place(row)]++;
+// Values apart by owner, from 0 on, each list in their order; the one behind the last owner's holds those of nobody (-1).
+function apart(values, owners, count) {
+  const ends = new Uint32Array(count + 1), place = (at) => owners[at] < 0 ? count : owners[at], sorted = values.slice();
+  for (let at = 0; at < values.length; at++) ends[place(at)]++;
   for (let owner = 1; owner <= count; owner++) ends[owner] += ends[owner - 1];
-  for (let at = rows.length - 1; at >= 0; at--) sorted[--ends[place(rows[at])]] = rows[at];
-  return Array.from(ends, (begin, owner) => sorted.subarray(begin, owner < count ? ends[owner + 1] : rows.length));
+  for (let at = values.length - 1; at >= 0; at--) sorted[--ends[place(at)]] = values[at];
+  return Array.from(ends, (begin, owner) => sorted.subarray(begin, ends[owner + 1]));
 }
 
 // What a worker's idle threads waited for: from an edge on, a step or nothing. Events are its own, and those of all workers.
-function stepsOf({ times, matters, changes }, own, all) {
+function stepsOf(own, all) {
   const most = own.length + all.length, edges = new Float64Array(most), kinds = new Uint8Array(most), sums = STEPS.map(() => new Float64Array(most)), counts = new Int32Array(7);
   let size = 0;
   for (let a = 0, b = 0; a < own.length || b < all.length;) {
-    const i = b >= all.length || (a < own.length && times[own[a]] <= times[all[b]]) ? own[a++] : all[b++], time = times[i], last = size - 1;
-    counts[matters[i]] += changes[i];
+    const event = b >= all.length || (a < own.length && own[a] <= all[b]) ? own[a++] : all[b++], time = Math.floor(event / 16), what = event - 16 * time, last = size - 1;
+    counts[what >> 1] += what & 1 ? 1 : -1;
     const kind = counts[4] > 0 ? 0 : counts[3] > 0 || counts[5] > 0 ? 1 : counts[1] > 0 || (counts[2] > 0 && counts[6] <= 0) ? 2 : 3;
     if (size && edges[last] === time) { kinds[last] = kind; continue; }
     if (size && kinds[last] === kind) continue;
@@ -51,21 +52,22 @@ function stepsOf({ times, matters, changes }, own, all) {
   }
   return { size, edges, kinds, sums };
 }
-// Add to `out` what lies between two times, by step.
-function addSteps({ size, edges, kinds, sums }, begin, end, out) {
-  for (const [time, sign] of size && end > begin ? [[begin, -1], [end, 1]] : []) {
-    let low = 0, high = size;
-    while (low < high) { const middle = (low + high) >> 1; if (edges[middle] <= time) low = middle + 1; else high = middle; }
-    if (!low--) continue;
-    for (let step = 0; step < 3; step++) out[step] += sign * (sums[step][low] + (kinds[low] === step ? time - edges[low] : 0));
-  }
+// Add to `out`, from a place on, what lies between two times, by step.
+function addSteps({ size, edges, kinds, sums }, begin, end, out, place) {
+  const add = (time, sign) => {
+    let low = -1, high = size;
+    while (high - low > 1) { const middle = (low + high) >> 1; if (edges[middle] <= time) low = middle; else high = middle; }
+    for (let step = 0; low >= 0 && step < 3; step++) out[place + step] += sign * (sums[step][low] + (kinds[low] === step ? time - edges[low] : 0));
+  };
+  add(begin, -1);
+  add(end, 1);
 }
-function waitingOf({ transfers, runs, demand, workers }) {
-  const most = 2 * transfers.tos.length + (demand.known ? 2 * runs.count + demand.times.length : 0);
-  const events = columnsOf(most, "owners times matters changes"), { owners, times, matters, changes } = events;
+// An event is one number, so that sorting compares nothing else: when, of what, and whether there is one more or one less.
+async function waitingOf({ transfers, runs, demand, workers }) {
+  const most = 2 * transfers.tos.length + (demand.known ? 2 * runs.count + demand.times.length : 0), { owners, events } = columnsOf(most, "owners events");
   let size = 0;
-  const add = (owner, time, what, change) => { owners[size] = owner; times[size] = time; matters[size] = what; changes[size++] = change; };
-  const during = (owner, begin, end, what) => { add(owner, begin, what, 1); add(owner, end, what, -1); };
+  const add = (owner, time, what, more) => { owners[size] = owner; events[size++] = 16 * time + 2 * what + more; };
+  const during = (owner, begin, end, what) => { add(owner, begin, what, 1); add(owner, end, what, 0); };
   for (let i = 0; i < transfers.tos.length; i++) if (transfers.tos[i] >= 0 && transfers.lengths[i] > 0) during(transfers.tos[i], transfers.begins[i], transfers.begins[i] + transfers.lengths[i], 5);
   if (demand.known) {
     for (let i = 0; i < runs.count; i++) if (runs.workers[i] >= 0) during(runs.workers[i], runs.begins[i], runs.ends[i], 6);
@@ -74,31 +76,36 @@ function waitingOf({ transfers, runs, demand, workers }) {
       const worker = demand.workers[i], kind = demand.kinds[i], value = demand.values[i], name = 8 * (worker + 1) + kind;
       if (worker < -1 || kind < 1 || kind > 4 || state[name] === value) continue;
       state[name] = value;
-      add(worker, demand.times[i], kind, value ? 1 : -1);
+      add(worker, demand.times[i], kind, value ? 1 : 0);
     }
   }
-  const lists = apart(sortedBy(times.subarray(0, size)), owners, workers.length), all = lists.pop();
-  return lists.map((own) => stepsOf(events, own, all));
+  const lists = apart(events.subarray(0, size), owners, workers.length), all = lists.pop().sort(), steps = [];
+  for (const own of lists) {
+    await breathe();
+    steps.push(stepsOf(own.sort(), all));
+  }
+  return steps;
 }
 
-// Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps. `steps` are those of `waitingOf`,
-// which takes as long as the rest: made before, so that the page can answer in between.
-function layOut(data, steps) {
-  const { runs, workers } = data, most = runs.count + workers.reduce((sum, worker) => sum + worker.nthreads, 0), known = data.demand.known;
-  const laid = { known, begins: new Float64Array(runs.count).fill(Infinity), ends: new Float64Array(runs.count).fill(-Infinity), beside: [], order: sortedBy(runs.begins), steps };
-  const gaps = laid.gaps = { count: 0, ...columnsOf(most, "workers begins ends used last") };
+// Lay the runs of every worker into as many slots as it has threads; done once. What lies between is gaps. `steps` are those of `waitingOf`.
+async function layOut(data, steps) {
+  const { runs, workers } = data, { begins, ends, threads } = runs, most = runs.count + workers.reduce((sum, worker) => sum + worker.nthreads, 0), known = data.demand.known;
+  const laid = { known, ...columnsOf(runs.count, "begins ends"), beside: [], steps };  // a run without a slot begins and ends at 0
+  const gaps = laid.gaps = { count: 0, steps: new Float64Array(3 * most), ...columnsOf(most, "workers begins ends used last") };
   const beside = (worker, begin, end) => { if (end > begin) laid.beside.push([worker, begin, end]); };
   const gap = (worker, begin, end, used, last) => {
     if (!(end > begin)) return;
     const at = gaps.count++;
     gaps.workers[at] = worker; gaps.begins[at] = begin; gaps.ends[at] = end; gaps.used[at] = used; gaps.last[at] = last;
+    if (known || !last) addSteps(steps[worker], begin, end, gaps.steps, 3 * at);
   };
-  const lists = apart(laid.order, runs.workers, workers.length);
-  for (const i of lists.pop()) beside(-1, Math.max(0, runs.begins[i]), Math.min(runs.ends[i], data.duration));
-  lists.forEach((rows, w) => {
+  const lists = apart(new Uint32Array(runs.count).map((_, i) => i), runs.workers, workers.length);
+  for (const i of lists.pop()) beside(-1, Math.max(0, begins[i]), Math.min(ends[i], data.duration));
+  const layWorker = (rows, w) => {
     const { low, high, nthreads } = workers[w], until = new Float64Array(nthreads).fill(low), used = new Uint8Array(nthreads), mine = new Map();
-    for (const i of rows) {
-      const start = runs.begins[i], stop = runs.ends[i], thread = runs.threads[i];
+    const starts = new Float64Array(rows.length).map((_, at) => begins[rows[at]]);
+    for (const at of sortedBy(starts)) {
+      const i = rows[at], start = starts[at], stop = ends[i], thread = threads[i];
       let slot = mine.get(thread);
       if (slot === undefined || until[slot] > start) {
         if (!nthreads) { beside(w, start, stop); continue; }
@@ -115,18 +122,22 @@ function layOut(data, steps) {
       used[slot] = 1;
     }
     for (let slot = 0; slot < nthreads; slot++) gap(w, until[slot], high, used[slot], 1);
-  });
+  };
+  for (const [w, rows] of lists.entries()) {
+    await breathe();
+    layWorker(rows, w);
+  }
   return laid;
 }
 
 // The account between two ticks. `prefix` and `worker` are rows, or -1 for all; runs count where they ended.
 function accountOf(data, { from, to, prefix = -1, worker = -1 }) {
-  const whole = from <= 0 && to >= data.duration, size = PARTS.length, { runs, workers } = data;
+  const whole = isAll({ from, to }), size = PARTS.length, { runs, workers } = data;
   const sums = ({ length }) => ({ ...columnsOf(length, "tasks erred nbytes others lead"), parts: new Float64Array(size * length) });
   const ofPrefix = sums(runs.names), ofWorker = sums(workers), wanted = { from, to, prefix, worker, whole };
   addRuns(data, wanted, ofPrefix, ofWorker);
   addGaps(data, wanted, ofWorker);
-  const per = (items, of) => items.map((_, row) => ({ tasks: of.tasks[row], erred: of.erred[row], nbytes: of.nbytes[row], parts: Object.fromEntries(PARTS.map((name, part) => [name, of.parts[size * row + part]])) }));
+  const per = (items, of) => items.map((_, row) => ({ tasks: of.tasks[row], erred: of.erred[row], nbytes: of.nbytes[row], parts: byName(PARTS, (_, part) => of.parts[size * row + part]) }));
   const byPrefix = per(runs.names, ofPrefix), byWorker = per(workers, ofWorker);
   byWorker.forEach((each, w) => Object.assign(each, { alongside: 0, lead: ofWorker.lead[w], others: ofWorker.others[w], capacity: workers[w].nthreads * overlap(workers[w].low, workers[w].high, from, to) }));
   const result = { from, to, whole, tasks: 0, erred: 0, nbytes: 0, capacity: 0, alongside: 0, others: 0, parts: noParts(), partial: !whole && data.missed > 0 };
@@ -178,20 +189,16 @@ function addRuns({ runs, laid }, { from, to, prefix, worker, whole }, ofPrefix, 
     put(3, overlap(ended, stop, begin, finish));
   }
 }
-// Add what of the gaps lies in the range. What a gap holds of each step is the same in every range that holds all of it.
+// Add what of the gaps lies in the range.
 function addGaps({ laid }, { from, to, worker }, ofWorker) {
-  const { gaps, known } = laid, at = Object.fromEntries(PARTS.map((name, part) => [name, part])), out = new Float64Array(3);
-  const stepped = (i) => known || !gaps.last[i], put = (w, name, ticks) => { ofWorker.parts[PARTS.length * w + at[name]] += ticks; };
-  if (!gaps.steps) {
-    gaps.steps = new Float64Array(3 * gaps.count);
-    for (let i = 0; i < gaps.count; i++) if (stepped(i)) addSteps(laid.steps[gaps.workers[i]], gaps.begins[i], gaps.ends[i], gaps.steps.subarray(3 * i, 3 * i + 3));
-  }
+  const { gaps, known } = laid, out = new Float64Array(3);
+  const put = (w, name, ticks) => { ofWorker.parts[PARTS.length * w + PARTS.indexOf(name)] += ticks; };
   for (let i = 0; i < gaps.count; i++) {
     const w = gaps.workers[i], begin = Math.max(gaps.begins[i], from), end = Math.min(gaps.ends[i], to);
     if (!(end > begin) || (worker >= 0 && w !== worker)) continue;
     const all = begin === gaps.begins[i] && end === gaps.ends[i];
     out.fill(0);
-    if (!all && stepped(i)) addSteps(laid.steps[w], begin, end, out);
+    if (!all && (known || !gaps.last[i])) addSteps(laid.steps[w], begin, end, out, 0);
     let rest = end - begin;
     for (let step = 0; step < 3; step++) {
       const ticks = all ? gaps.steps[3 * i + step] : out[step];
@@ -251,7 +258,7 @@ function lostParts([, , , , decode, compute, encode, cpu, measured], known) {
 
 // Computing times by prefix of the runs that ended in a range, and the rows of those that computed longest.
 function durationsOf(data, { from, to, prefix = -1, worker = -1 }) {
-  const { runs } = data, whole = from <= 0 && to >= data.duration, counts = new Uint32Array(runs.names.length), found = new Uint32Array(runs.count);
+  const { runs } = data, whole = isAll({ from, to }), counts = new Uint32Array(runs.names.length), found = new Uint32Array(runs.count);
   let size = 0;
   for (let i = 0; i < runs.count; i++) {
     if ((prefix >= 0 && runs.prefixes[i] !== prefix) || (worker >= 0 && runs.workers[i] !== worker)) continue;
@@ -273,8 +280,14 @@ function longest({ runs: { computes } }, rows, count) {
 // The `most` rows of the greatest values, in their order; of equal ones the first.
 function largest(rows, value, most) {
   if (rows.length <= most) return rows;
-  const bound = Float64Array.from(rows, value).sort()[rows.length - most];
-  let equal = most;
+  const greatest = new Float64Array(4 * most);  // of the rows so far, and those that may still be among them
+  let size = 0, bound = -Infinity, equal = most;
+  const keep = () => { greatest.subarray(0, size).sort(); greatest.copyWithin(0, size - most, size); bound = greatest[0]; size = most; };
+  for (const i of rows) {
+    if (value(i) > bound) greatest[size++] = value(i);
+    if (size === greatest.length) keep();
+  }
+  keep();
   for (const i of rows) if (value(i) > bound) equal--;
   return rows.filter((i) => value(i) > bound || (value(i) === bound && equal-- > 0));
 }

@@ -12,7 +12,7 @@ function addFetches(sum, fetches, nbytes, ticks, wait, hold, serialise) {
 }
 // Fetches with details that ended in the range, of a worker if one is asked for: calls `act` with the row.
 function fetchesIn({ from, to, worker = -1 }, act) {
-  const { transfers } = data, whole = from <= 0 && to >= data.duration;
+  const { transfers } = data, whole = isAll({ from, to });
   for (let i = 0; i < transfers.tos.length; i++) {
     const end = transfers.begins[i] + transfers.lengths[i];
     if ((whole || (end > from && end <= to)) && (worker < 0 || transfers.froms[i] === worker || transfers.tos[i] === worker)) act(i);
@@ -21,12 +21,13 @@ function fetchesIn({ from, to, worker = -1 }, act) {
 function movedIn(wanted) {
   const { worker } = wanted, me = data.workers[worker]?.id;
   let sum = 0;
-  if (wanted.from <= 0 && wanted.to >= data.duration) { for (const [source, target, , , nbytes] of data.pairs) if (worker < 0 || source === me || target === me) sum += nbytes; }
+  if (isAll(wanted)) { for (const [source, target, , , nbytes] of data.pairs) if (worker < 0 || source === me || target === me) sum += nbytes; }
   else fetchesIn(wanted, (i) => { sum += data.transfers.nbytes[i]; });
   return sum;
 }
 const fetchAt = (i) => { const { transfers: t } = data, known = t.holds.length > i; return [1, t.nbytes[i], t.lengths[i], known ? t.waits[i] : -1, known ? t.holds[i] : -1, known ? t.serialises[i] : -1]; };
 const rateCell = (nbytes, ticks) => cell(ticks ? bytesText(nbytes * TICKS / ticks) + "/s" : "-", ticks ? nbytes * TICKS / ticks : 0);
+const sumCells = (sum) => [countCell(sum.fetches), bytesCell(sum.nbytes), timeCell(sum.ticks), rateCell(sum.nbytes, sum.ticks)];
 const partCells = (sum) => Object.keys(FETCH_PARTS).map((name) => sum.measured ? timeCell(sum[name]) : cell("-", -1, { title: "not measured in this recording" }));
 const splitCell = (sum) => { const all = sum.wait + sum.ticks; return cell("", sum.ticks, { bars: sum.measured && all ? Object.keys(FETCH_PARTS).map((name) => ["fetch-" + name, 100 * sum[name] / all]) : [] }); };
 
@@ -39,22 +40,22 @@ function pairTable(data, { from, to, worker = -1 }) {
     addFetches(sums.get(name), ...amounts);
   };
   const id = (row) => data.workers[row] ? data.workers[row].id : -1, me = worker >= 0 ? id(worker) : null;
-  if (from <= 0 && to >= data.duration) { for (const [source, target, transport, ...amounts] of data.pairs) if (me === null || source === me || target === me) add(source, target, transport, amounts); }
+  if (isAll({ from, to })) { for (const [source, target, transport, ...amounts] of data.pairs) if (me === null || source === me || target === me) add(source, target, transport, amounts); }
   else fetchesIn({ from, to, worker }, (i) => add(id(transfers.froms[i]), id(transfers.tos[i]), transfers.names[transfers.transports[i]], fetchAt(i)));
   const list = [...sums.values()].map((each, i) => [each, i]).sort(([a, i], [b, j]) => b.nbytes - a.nbytes || i - j).map(([each]) => each);
   const rows = list.map((each) => {
     const name = (id) => byId.has(id) ? workerCell(byId.get(id)) : cell(each.source === -2 ? "all further pairs" : "unknown");
-    return [name(each.source), name(each.target), cell(each.transport), countCell(each.fetches), bytesCell(each.nbytes), timeCell(each.ticks), rateCell(each.nbytes, each.ticks), ...partCells(each)];
+    return [name(each.source), name(each.target), cell(each.transport), ...sumCells(each), ...partCells(each)];
   });
   return { name: "pairs", list, rows, columns: [["from", false], ["to", false], ["by", false], ["fetches", true], ["moved", true], ["time", true], ["rate", true], ["waited", true], ["holder busy", true], ["serialising", true], ["wire", true]], note: leftOut(rows.length, "pairs") };
 }
 // By type: complete sums of values for the whole run, else fetches with details.
 function typeTable({ from, to, worker = -1 }) {
-  const complete = from <= 0 && to >= data.duration && worker < 0, sums = new Map(), { transfers } = data;
+  const complete = isAll({ from, to }) && worker < 0, sums = new Map(), { transfers } = data;
   const add = (name, amounts) => { if (!sums.has(name)) sums.set(name, noFetches()); addFetches(sums.get(name), ...amounts); };
   if (complete) for (const [name, ...amounts] of data.types) add(name, amounts);
   else if (transfers.types.length) fetchesIn({ from, to, worker }, (i) => add(transfers.typeNames[transfers.types[i]], fetchAt(i)));
-  const rows = [...sums].sort(([, a], [, b]) => b.nbytes - a.nbytes).map(([name, sum]) => [textCell(name || "(not known)", 40), countCell(sum.fetches), bytesCell(sum.nbytes), timeCell(sum.ticks), rateCell(sum.nbytes, sum.ticks), splitCell(sum)]);
+  const rows = [...sums].sort(([, a], [, b]) => b.nbytes - a.nbytes).map(([name, sum]) => [textCell(name || "(not known)", 40), ...sumCells(sum), splitCell(sum)]);
   const note = !data.types.length && !transfers.types.length ? "Types were not recorded." : "Small values of plain types, and scattered or copied data, have no type here." + (complete ? "" : " Of fetches with details.");
   return { name: "types", rows, columns: [["type", false], [complete ? "values" : "fetches", true], ["moved", true], ["time", true], ["rate", true], ["where it went", false]], note: note + leftOut(rows.length, "types") };
 }
@@ -96,7 +97,7 @@ function showCommunication() {
     const sum = byTransport.get(each.transport);
     for (const name in sum) sum[name] += each[name];
   }
-  const rows = [...byTransport].map(([name, sum]) => [cell(name || "further pairs"), countCell(sum.fetches), bytesCell(sum.nbytes), timeCell(sum.ticks), rateCell(sum.nbytes, sum.ticks), splitCell(sum)]);
+  const rows = [...byTransport].map(([name, sum]) => [cell(name || "further pairs"), ...sumCells(sum), splitCell(sum)]);
   fill({ name: "transports", columns: [["by", false], ["fetches", true], ["moved", true], ["time", true], ["rate", true], ["where it went", false]], rows });
   fill(typeTable(query()), { match: searchMatch() });
   showFetching(pairs.list);

@@ -1,4 +1,5 @@
 // The recording decoded: base64 of zlib-compressed msgpack, columns as [code, delta, bytes].
+const byName = (names, valueOf) => Object.fromEntries(names.map((name, i) => [name, valueOf(name, i)]));
 function unpack(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), text = new TextDecoder();
   let at = 0;
@@ -33,25 +34,25 @@ function unpack(bytes) {
 }
 
 function column([code, delta, bytes]) {
-  const copy = bytes.slice().buffer;  // aligned
   const kinds = { B: Uint8Array, H: Uint16Array, I: Uint32Array, i: Int32Array, q: BigInt64Array, f: Float32Array };
-  const raw = new kinds[code](copy);
-  const result = new Float64Array(code === "q" ? raw.length : raw);
-  if (code === "q") for (let i = 0; i < raw.length; i++) result[i] = Number(raw[i]);
+  const raw = new kinds[code](bytes.slice().buffer);  // a copy is aligned
+  if (!delta && code !== "q") return raw;
+  const result = new Float64Array(raw.length).map((_, i) => Number(raw[i]));
   if (delta) for (let i = 1; i < result.length; i++) result[i] += result[i - 1];
   return result;
 }
 
-const columns = (body, names) => Object.fromEntries(names.map((name) => [name, column(body[name])]));
+const columns = (body, names) => byName(names, (name) => column(body[name]));
 
 const packed = () => {
   const coded = byId("recording").textContent;
   return Uint8Array.fromBase64 ? Uint8Array.fromBase64(coded) : Uint8Array.from(atob(coded), (letter) => letter.charCodeAt(0));
 };
 
-// A promise of everything the panels compute from. Columns are Float64Arrays; a worker's row -1 is an unknown one.
+// A promise of everything the panels compute from. Columns are typed arrays; a worker's row -1 is an unknown one.
 async function decode() {
-  const stream = new Blob([packed()]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const whole = new ReadableStream({ start(source) { source.enqueue(packed()); source.close(); } });
+  const stream = whole.pipeThrough(new DecompressionStream("deflate"));
   const body = unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
   const runs = columns(body.runs, ["prefixes", "workers", "threads", "begins", "decodes", "computes", "encodes", "nbytes", "ok", "cpus"]);
   runs.count = runs.begins.length;
@@ -69,7 +70,7 @@ async function decode() {
   }));
   for (const worker of workers) worker.high = Math.max(worker.low, worker.left === null ? body.duration : Math.min(worker.left, body.duration));
   const series = columns(body.series, ["times", "workers", "processes"]);
-  series.values = Object.fromEntries(Object.entries(body.series.values).map(([name, each]) => [name, column(each)]));
+  series.values = columns(body.series.values, Object.keys(body.series.values));
   const demand = columns(body.demand, ["times", "workers", "kinds", "values"]);
   demand.known = body.demand.known;
   return {

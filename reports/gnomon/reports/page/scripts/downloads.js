@@ -14,17 +14,22 @@ const csv = (rows) => rows.map((row) => row.map(csvText).join(",")).join("\r\n")
 function tableCsv(table) {
   return csv([table.columns.map(([label]) => label), ...table.rows.map((row) => row.map((each, i) => table.columns[i][1] && each.value !== null && !each.bars ? (/^-?[\d.,]+ (s|ms|µs|ns|min|h)$/.test(each.text) ? each.value / TICKS : each.value) : each.title || each.text))]);
 }
-function runRows(query_) {
-  const { runs } = data, rows = [["key", "prefix", "worker", "thread", "began_s", "decoding_s", "computing_s", "encoding_s", "on_processor_s", "bytes", "ok"]], { flags } = matching();
-  for (let i = 0; i < runs.count; i++) {
-    if (!flags[i] || runs.ends[i] < query_.from || runs.begins[i] > query_.to) continue;
+// Rows of the runs that pass the filter and touch the range.
+function chosenRuns() {
+  const { runs } = data, { from, to } = query(), { flags } = matching(), rows = [];
+  for (let i = 0; i < runs.count; i++) if (flags[i] && runs.ends[i] >= from && runs.begins[i] <= to) rows.push(i);
+  return rows;
+}
+function runRows() {
+  const { runs } = data, rows = [["key", "prefix", "worker", "thread", "began_s", "decoding_s", "computing_s", "encoding_s", "on_processor_s", "bytes", "ok"]];
+  for (const i of chosenRuns()) {
     const worker = data.workers[runs.workers[i]];
     rows.push([runs.keys[i], runs.names[runs.prefixes[i]], worker ? worker.label : "", runs.threads[i], runs.begins[i] / TICKS, runs.decodes[i] / TICKS, runs.computes[i] / TICKS, runs.encodes[i] / TICKS, runs.cpus[i] < 0 ? "" : runs.cpus[i] / TICKS, runs.nbytes[i], runs.ok[i]]);
   }
   return rows;
 }
 function reportJson() {
-  const account = accountOf(data, query()), s = (ticks) => ticks / TICKS, parts = (each) => Object.fromEntries(PARTS.map((name) => [name, s(each[name])]));
+  const account = currentAccount(), s = (ticks) => ticks / TICKS, parts = (each) => byName(PARTS, (name) => s(each[name]));
   const durations = durationsOf(data, query());
   return {
     range: [s(account.from), s(account.to)], whole: account.whole, prefix: state.prefix, worker: state.worker, capacity: s(account.capacity), alongside: s(account.alongside), other_tasks: s(account.others),
@@ -37,20 +42,18 @@ function reportJson() {
 }
 // Chrome's trace events, in microseconds: a process per worker, a thread per thread.
 function traceJson() {
-  const { runs } = data, us = (ticks) => ticks / 10, { from, to } = query(), { flags } = matching();
+  const { runs } = data, us = (ticks) => ticks / 10;
   const events = data.workers.map((worker, pid) => ({ ph: "M", name: "process_name", pid: pid + 1, tid: 0, args: { name: worker.label } }));
-  for (let i = 0; i < runs.count; i++) {
-    if (!flags[i] || runs.ends[i] < from || runs.begins[i] > to) continue;
+  for (const i of chosenRuns()) {
     events.push({ ph: "X", cat: "task", name: runs.names[runs.prefixes[i]], pid: runs.workers[i] + 1, tid: runs.threads[i] + 1, ts: us(runs.begins[i]), dur: us(runs.ends[i] - runs.begins[i]), args: { key: runs.keys[i], ok: Boolean(runs.ok[i]) } });
   }
   return { displayTimeUnit: "ms", traceEvents: events };
 }
 // speedscope's evented profiles: one per thread, its tasks as frames; tasks that overlap on a thread begin when it is free.
 function speedscopeJson() {
-  const { runs } = data, { from, to } = query(), { flags } = matching(), lanes = new Map();
-  for (let i = 0; i < runs.count; i++) {
+  const { runs } = data, lanes = new Map();
+  for (const i of chosenRuns()) {
     const name = runs.workers[i] + " " + runs.threads[i];
-    if (!flags[i] || runs.ends[i] < from || runs.begins[i] > to) continue;
     if (!lanes.has(name)) lanes.set(name, []);
     lanes.get(name).push(i);
   }
@@ -72,7 +75,7 @@ const saves = {
   json: () => save("report.json", JSON.stringify(reportJson()), "application/json"),
   trace: () => save("trace.json", JSON.stringify(traceJson()), "application/json"),
   speedscope: () => save("tasks.speedscope.json", JSON.stringify(speedscopeJson()), "application/json"),
-  runs: () => save("tasks.csv", csv(runRows(query())), "text/csv"),
+  runs: () => save("tasks.csv", csv(runRows()), "text/csv"),
 };
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-save], button[data-csv]");

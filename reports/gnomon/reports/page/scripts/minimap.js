@@ -17,7 +17,7 @@ function busyShares(bins) {
 const map = byId("minimap"), mapBrush = byId("brush");
 function drawMap() {
   const { busy, errors } = busyShares(MAP_BINS), svg = map.querySelector("svg");
-  const points = [...busy].map((share, i) => `L${i} ${(30 - 28 * Math.min(1, share)).toFixed(2)}L${i + 1} ${(30 - 28 * Math.min(1, share)).toFixed(2)}`).join("");
+  const points = [...busy].map((share, i) => `L${i} ${(30 - 28 * Math.min(1, share)).toFixed(2)}H${i + 1}`).join("");
   svg.querySelector(".busy").setAttribute("d", `M0 30${points}L${MAP_BINS} 30Z`);
   svg.querySelector(".errors").setAttribute("d", [...errors].map((count, i) => count ? `M${i} 0h2v4h-2Z` : "").join(""));
   const count = errors.reduce((a, b) => a + b, 0);

@@ -59,7 +59,7 @@ function showHistogram(durations) {
 }
 function showTasks(account) {
   if (!byId("table-prefixes")) return;
-  const durations = durationsOf(data, query()), match = searchMatch();
+  const durations = account.durations ||= durationsOf(data, query()), match = searchMatch();
   fill(prefixTable(account, durations, slotOf), { match });
   showHistogram(durations);
   if (byId("table-slowest")) {
@@ -138,17 +138,22 @@ function showErrors() {
 }
 
 const shows = { tasks: showTasks, workers: showWorkers, communication: () => showCommunication(), scheduler: () => showScheduler(), memory: showMemory, errors: showErrors };
+// The account for the range and filter in force. A search or another tab asks for the same again.
+function currentAccount() {
+  const asked = JSON.stringify(query());
+  if (data.asked !== asked) Object.assign(data, { asked, account: accountOf(data, query()) });
+  return data.account;
+}
 function draw() {
   if (!data) return;
-  const account = accountOf(data, query());
-  data.account = account;
+  const account = currentAccount();
   showSummary(account);
   if (state.tab === "timeline") drawTimeline().catch((error) => fail("timeline", error));
   else if (shows[state.tab]) try { shows[state.tab](account); } catch (error) { fail(state.tab, error); }
 }
 // All tables of the tabs, whichever is looked at: what the page came with must come out again.
 function drawAll() {
-  const account = accountOf(data, query());
+  const account = currentAccount();
   fill(accountTable(account, settings));
   fill(prefixShareTable(account, slotOf));
   fill(workerShareTable(account));

@@ -13,15 +13,13 @@ onChange((before) => {
 themeActs.push(() => { if (data && state.tab === "workers") showHeat(); });
 const whenIdle = (act) => (window.requestIdleCallback || setTimeout)(() => act());
 const ready = decode().then(async (decoded) => {
-  const steps = waitingOf(decoded);
-  await pause();
-  decoded.laid = layOut(decoded, steps);
+  decoded.laid = await layOut(decoded, await waitingOf(decoded));
   await pause();
   data = decoded;
   drawMap();
   if (filtered() || state.tab !== "summary") draw();
   document.documentElement.dataset.ready = "yes";
-  whenIdle(() => prepareTimeline().then(() => whenIdle(refine)).catch((error) => fail("timeline", error)));
+  whenIdle(() => prepareTimeline().then(() => { whenIdle(refine); whenIdle(currentAccount); }).catch((error) => fail("timeline", error)));
 }).catch((error) => {
   byId("scope").textContent = "the recording could not be read: " + error.message;
   document.documentElement.dataset.ready = "failed";

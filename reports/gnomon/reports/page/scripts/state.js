@@ -1,7 +1,10 @@
 // What the reader looks at: tab, range, prefix, worker and search; kept in the hash. One bus tells every panel of a change.
 const byId = (id) => document.getElementById(id);
 const quietly = (act) => { try { return act(); } catch { return undefined; } };  // a sandboxed frame has no history and no storage
-const pause = () => new Promise((resolve) => setTimeout(resolve));  // between two long steps, so that the page answers
+let paused = 0;
+// Between two long steps, so that the page answers; between short ones only if the last pause was a while ago.
+const pause = async () => { await new Promise((resolve) => setTimeout(resolve)); paused = performance.now(); };
+const breathe = async () => { if (performance.now() - paused > 100) await pause(); };
 
 const sections = [...document.querySelectorAll("main > section")];
 const tabs = sections.map((section) => byId("tab-" + section.id));

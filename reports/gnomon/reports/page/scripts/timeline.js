@@ -28,10 +28,10 @@ function lanesOf() {
 // For each run whether it passes prefix, worker and search.
 function matching() {
   const name = JSON.stringify([state.prefix, state.worker, state.search]);
-  if (data.matches && data.matches.name === name) return data.matches;
+  if (data.matches?.name === name) return data.matches;
   const { runs } = data, { prefix, worker } = query(), wanted = state.search.toLowerCase(), flags = new Uint8Array(runs.count);
   const named = runs.names.map((each) => !wanted || each.toLowerCase().includes(wanted));
-  const keys = wanted && (runs.lower = runs.lower || runs.keys.map((key) => key.toLowerCase()));
+  const keys = wanted && (runs.lower ||= runs.keys.map((key) => key.toLowerCase()));
   let count = 0;
   for (let i = 0; i < runs.count; i++) {
     const flag = (prefix < 0 || runs.prefixes[i] === prefix) && (worker < 0 || runs.workers[i] === worker) && (named[runs.prefixes[i]] || keys[i].includes(wanted)) ? 1 : 0;
@@ -51,7 +51,7 @@ function canvasOf(room) {
       const at = canvas.count++;
       left[at] = from / TICKS; right[at] = to / TICKS; bottom[at] = low; top[at] = high; slot[at] = color; row[at] = i; part[at] = what; busy[at] = share;
     },
-    columns: () => Object.fromEntries(["left", "right", "bottom", "top", "slot"].map((name) => [name, all[name].subarray(0, canvas.count)])),
+    columns: () => byName(["left", "right", "bottom", "top", "slot"], (name) => all[name].subarray(0, canvas.count)),
   };
   return canvas;
 }
@@ -222,7 +222,7 @@ const fit = () => isWhole() ? view(0, settings.duration / TICKS) : view(state.fr
 // The chart, once: made before anyone asks, while the page has nothing else to do. It keeps its size while another tab is shown.
 function prepareTimeline() {
   if (!byId("timeline-item")) return Promise.resolve();
-  preparing = preparing || (async () => {
+  preparing ||= (async () => {
     await bokehLoaded;
     byId("timeline").classList.add("prepared");
     data.lanes = lanesOf();
@@ -258,7 +258,7 @@ let cursor = -1;
 function step(way) {
   const { runs } = data, { flags } = matching(), { from, to } = query();
   const wanted = (i) => flags[i] && (state.search || !runs.ok[i]) && runs.ends[i] > from && runs.begins[i] < to;
-  const byTime = data.laid.order;
+  const byTime = data.laid.order ||= sortedBy(runs.begins);
   let at = cursor;
   do at += way; while (at >= 0 && at < runs.count && !wanted(byTime[at]));
   const box = byId("found"), row = byTime[at];
