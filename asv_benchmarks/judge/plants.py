@@ -80,11 +80,11 @@ PLANTS = (
         "30 % more looks at the threads' stacks",
         (
             Edit(
-                "sampling/sampler.py",
-                "        count = look.take(watched, 0, strangers, own)\n",
-                "        if cadence.ticks % 10 < 3:\n"
-                "            look.take(watched, 0, None, own)\n"
-                "        count = look.take(watched, 0, strangers, own)\n",
+                "sampling/pulse.py",
+                "        count = look.take(watched, self.strangers, own)\n",
+                "        if self.cadence.ticks % 10 < 3:\n"
+                "            look.take(watched, None, own)\n"
+                "        count = look.take(watched, self.strangers, own)\n",
             ),
         ),
         r"^profiler\.(Ticks|Instructions)\.",
