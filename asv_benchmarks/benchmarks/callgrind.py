@@ -158,7 +158,7 @@ class _Stepped(Sampler):
         pulse.look.changed = False
         for _ in range(ticks):
             at = pulse.cadence.deadline
-            with self._pulse:
+            with pulse:
                 if pulse.tick(at, 0):
                     self._attend(at)
         return pulse.look.changed

@@ -143,10 +143,9 @@ class SampledWork:
             inside = self._inside
             if edges_ran + self._inside_ran < (inside + edges / 2) * _HARDLY:
                 self._worked += inside + edges / 2
-            elif inside and (self._inside_ran / inside) ** self._looks < _BY_CHANCE:
-                self._worked += edges_ran + inside
             else:
-                self._worked += edges_ran + self._inside_ran
+                held_up = inside and (self._inside_ran / inside) ** self._looks < _BY_CHANCE
+                self._worked += edges_ran + (inside if held_up else self._inside_ran)
 
 
 def is_polling(leaf: Leaf, driver: Leaf | None) -> bool:

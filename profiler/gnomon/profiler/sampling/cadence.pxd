@@ -13,11 +13,11 @@ cdef class Cadence:
     cdef double _spread
     cdef unsigned long long _chance
 
-    cpdef double delay(self, double now)
     @cython.locals(late=double, skipped="long long", points="long long")
     cpdef Py_ssize_t tick(self, double now) except -1
     @cython.locals(length=double, room=double, drift=double)
     cdef int _plan(self) except -1
-    # Touches no object: it is called without the interpreter.
+    # These touch no object: they are called without the interpreter.
+    cpdef double delay(self, double now) noexcept nogil
     @cython.locals(calm=double, afforded=double)
     cpdef void spent(self, double seconds, bint idle, double share) noexcept nogil

@@ -6,7 +6,7 @@ from gnomon.profiler.sampling.cadence cimport Cadence
 from gnomon.profiler.sampling.handover cimport Handover
 from gnomon.profiler.sampling.stacks cimport Look
 
-cdef double _IDLE
+cdef double _IDLE, _OFFSET
 
 cdef class Pulse:
     cdef public Cadence cadence
@@ -14,13 +14,14 @@ cdef class Pulse:
     cdef public Handover handover
     cdef public object roster
     cdef public list strangers
-    cdef public bint hooked, attention
-    cdef public double attend_at, switch_interval, woke, cpu
+    cdef public bint hooked
+    cdef public double attend_at, switch_interval, cpu
     cdef public long long samples
     cdef object _lock, _alarm
     cdef void *_bell
     cdef int _holds
-    cdef double _offset, _asked, _used, _spent, _before
+    cdef double _woke, _asked, _used, _spent, _before
+    cdef bint _attention
 
     @cython.locals(state=cython.p_void, ended=bint, found=bint, due=double)
     cpdef run(self, object attend, object call_hooks)
@@ -32,3 +33,5 @@ cdef class Pulse:
     cdef bint _sleep(self) noexcept nogil
     @cython.locals(used=double, spent=double, cost=double, others=double, passed=double, idle=bint, share=double)
     cdef void _reckon(self) noexcept nogil
+
+cdef double _now() noexcept nogil

@@ -23,6 +23,9 @@ from gnomon.profiler.sampling.stacks import Look
 
 __all__ = ["Pulse"]
 
+#: The same as a plain number of C where this is compiled.
+_OFFSET = OFFSET
+
 #: Share of one CPU: a process whose stacks stay as they are, and that uses less than this, is idle.
 _IDLE = 0.1
 
@@ -37,15 +40,15 @@ class Pulse:
     __slots__ = (
         "_alarm",
         "_asked",
+        "_attention",
         "_before",
         "_bell",
         "_holds",
         "_lock",
-        "_offset",
         "_spent",
         "_used",
+        "_woke",
         "attend_at",
-        "attention",
         "cadence",
         "cpu",
         "handover",
@@ -55,7 +58,6 @@ class Pulse:
         "samples",
         "strangers",
         "switch_interval",
-        "woke",
     )
 
     def __init__(self, cadence: Cadence, look: Look, roster: Roster, *, every_thread: bool) -> None:
@@ -65,8 +67,6 @@ class Pulse:
         self.handover = Handover()
         self.strangers: list[int] | None = [] if every_thread else None
         self.hooked = False
-        self.attention = False  #: whether one of those who ride asked for the next tick soon
-        self.woke = 0.0
         self.attend_at = 0.0
         self.switch_interval = 0.005
         self.cpu = 0.0
@@ -75,7 +75,8 @@ class Pulse:
         self._holds = 0
         self._alarm = alarm.set_alarm()
         self._bell = alarm.bell_of(self._alarm)
-        self._offset = OFFSET
+        self._woke = 0.0
+        self._attention = False  # whether one of those who ride asked for the next tick soon
         self._asked = 0.0  # when it began to wait for the interpreter
         self._used = 0.0
         self._spent = 0.0
@@ -102,18 +103,18 @@ class Pulse:
         alarm.take_back(state)
         while not ended:
             due, found = self.cadence.deadline, False
-            self.woke = clock.perf_counter() + self._offset
+            self._woke = _now()
             # One that is taken at once, and meets no strangers, needs no lock: who holds the pulse can't be at work.
             if snapshot.AT_ONCE and self._holds == 0 and self.strangers is None:
-                found = self.tick(self.woke, own)
+                found = self.tick(self._woke, own)
             else:
                 with self:
-                    found = self.tick(self.woke, own)
+                    found = self.tick(self._woke, own)
             if found:
                 with self:
-                    attend(self.woke)
+                    attend(self._woke)
             if self.hooked:
-                self.attention = call_hooks(due, self.woke)
+                self._attention = call_hooks(due, self._woke)
             state = alarm.let_go()
             self._reckon()
             ended = self._sleep()
@@ -140,12 +141,12 @@ class Pulse:
     def _begin(self) -> None:
         """Read the clocks from which ``_reckon`` goes on."""
         self._used, self._spent = clock.process_cpu(), clock.thread_cpu()
-        self._before = clock.perf_counter() + self._offset
+        self._before = _now()
 
     def _sleep(self) -> bool:
         """Sleep until the next tick is due; whether there is to be none."""
-        ended = alarm.sleep(self._bell, self.cadence.deadline - clock.perf_counter() - self._offset)
-        self._asked = clock.perf_counter() + self._offset
+        ended = alarm.sleep(self._bell, self.cadence.delay(_now()))
+        self._asked = _now()
         return ended
 
     def _reckon(self) -> None:
@@ -153,12 +154,17 @@ class Pulse:
         used, spent = clock.process_cpu(), clock.thread_cpu()
         cost = spent - self._spent
         others = used - self._used - cost
-        passed = self.woke - self._before
-        self._used, self._spent, self._before = used, spent, self.woke
+        passed = self._woke - self._before
+        self._used, self._spent, self._before = used, spent, self._woke
         self.cpu += cost
-        idle = not (self.attention or self.look.changed) and others < _IDLE * self.cadence.base * self.cadence.stretch
+        idle = not (self._attention or self.look.changed) and others < _IDLE * self.cadence.base * self.cadence.stretch
         share = others / passed if passed > 0.0 else 1.0
-        cost += self.handover.tick(self.woke - self._asked, self.switch_interval)
+        cost += self.handover.tick(self._woke - self._asked, self.switch_interval)
         self.cadence.spent(cost, idle, share)
         self.look.changed = False
-        self.attention = False
+        self._attention = False
+
+
+def _now() -> float:
+    """Wall clock: ``clock.now`` without the interpreter."""
+    return clock.perf_counter() + _OFFSET

@@ -128,7 +128,6 @@ class Sampler:
         self._started = 0.0
         self._forgot = 0.0
         self._review_at = 0.0
-        self._bucket_ends = 0.0
 
     # ------------------------------------------------------------------ life
 
@@ -141,7 +140,7 @@ class Sampler:
             self._ledger.take()
             self._started = self._forgot = now()
             self._cadence.restart(self._started)
-            self._open_bucket(self._started)
+            self._history.open(self._started)
             self._thread = threading.Thread(target=self._run, name="gnomon-sampler", daemon=True)
             self._thread.start()
 
@@ -219,7 +218,7 @@ class Sampler:
             at = now()
             if self._thread is not None:
                 self._close_bucket(at)
-                self._open_bucket(at)
+                self._history.open(at)
             return at
 
     def session(self, start: float | None = None, stop: float | None = None) -> Session:
@@ -287,17 +286,14 @@ class Sampler:
             self._roster.review(self.every_thread)
             self._pulse.switch_interval = sys.getswitchinterval()
         # A bucket ends with a tick: what a tick counts for lies before it.
-        if history.opened is not None and at - history.opened >= self.bucket:
+        opened = history.opened
+        if opened is not None and at - opened >= self.bucket:
             self._close_bucket(at)
-            self._open_bucket(at)
+            history.open(at)
+            opened = at
         elif self._tape.full():
             history.take(self._tape)
-        self._pulse.attend_at = min(self._review_at, self._bucket_ends)
-
-    def _open_bucket(self, at: float) -> None:
-        self._history.open(at)
-        self._bucket_ends = at + self.bucket
-        self._pulse.attend_at = min(self._review_at, self._bucket_ends)
+        self._pulse.attend_at = self._review_at if opened is None else min(self._review_at, opened + self.bucket)
 
     def _close_bucket(self, at: float) -> None:
         """A bucket's end: books are made up, and what has grown is cut back."""
